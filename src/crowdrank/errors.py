@@ -64,7 +64,15 @@ class DataError(CrowdrankError, ValueError):
 
 
 class FormatError(DataError):
-    """A file cannot be read, or its columns cannot be identified."""
+    """A file cannot be read, or its columns cannot be identified.
+
+    Attributes
+    ----------
+    suggestion : mapping of str to str or None, optional
+        Columns that were guessed from the cells, and that read the file.
+    """
+
+    suggestion: Mapping[str, str | None] | None = None
 
 
 class DisconnectedError(DataError):

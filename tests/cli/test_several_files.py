@@ -27,6 +27,9 @@ def folder(tmp_path):
         ["annotators", "--no-verdicts"],
         ["compare", "--models", "win-rate,borda"],
         ["explain", "--item", "x", "--above", "y"],
+        ["check", "--simulations", "2"],
+        ["judges"],
+        ["next", "--count", "1", "--annotator", "ann"],
     ],
 )
 @pytest.mark.parametrize("by_pattern", [False, True])
@@ -34,7 +37,9 @@ def test_a_command_reads_several_files(crowdrank, folder, command, by_pattern):
     files = [folder / "*.csv"] if by_pattern else [folder / "first.csv", folder / "second.csv"]
     done = crowdrank(command[0], *files, *command[1:])
     assert done.code == 0, done.err
-    if command[0] != "explain":
+    said = {"judges": "6 judges, 3 pairs", "next": "3 items, 6 annotators, 24 judgments"}.get(command[0], "")
+    assert said in done.out
+    if command[0] in ("rank", "annotators", "compare"):
         assert "24 comparisons of 3 items by 6 annotators" in done.out
 
 

@@ -50,6 +50,15 @@ def test_the_columns_of_a_file_that_is_not_understood_are_asked_for():
     assert "5 comparisons of 3 items by 2 annotators." in found.output
 
 
+def test_columns_that_can_be_guessed_from_the_cells_are_the_default():
+    Path("odd.csv").write_text("pp,img_left,img_right,resp\n" + "p1,A,B,0\np2,B,C,1\np1,A,C,0\np2,A,B,1\n" * 2)
+    columns = "--column left=img_left --column right=img_right --column winner=resp:0=right,1=left"
+    for found in (answer("", "no"), answer("yes", "no"), runner.invoke(app, ["start", "odd.csv", "--yes"])):
+        assert found.exit_code == 0
+        assert command_in(found.output).startswith(f"crowdrank rank odd.csv {columns}")
+        assert "exchange left and right" in found.output
+
+
 def test_a_wrong_answer_is_asked_again_with_a_suggestion():
     Path("odd.csv").write_text(ODD)
     found = answer("match", "c", "1 2", "foo bar bax", "foo bar baz", "perhaps", "n")
@@ -84,7 +93,7 @@ def test_without_a_file_an_example_is_ranked(crowdrank):
 
 
 def test_questions_that_nobody_answers_end_in_an_error(crowdrank, monkeypatch):
-    Path("odd.csv").write_text(ODD)
+    Path("odd.csv").write_text("foo,bar\nso,well\nthen,when\nso,now\n")
     code, out, err = crowdrank("start", "odd.csv", "--yes")
     assert (code, out) == (1, "")
     assert err.startswith("crowdrank: odd.csv: ")

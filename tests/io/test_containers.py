@@ -85,6 +85,27 @@ def test_addresses_are_refused_in_a_sentence() -> None:
             read(address)
 
 
+def test_an_address_keeps_its_slashes_as_a_path() -> None:
+    with pytest.raises(FormatError, match=r"^https://example\.org/votes\.csv: URLs"):
+        read(Path("https://example.org/votes.csv"))
+
+
+def test_a_missing_file_suggests_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(TEXT)
+    with pytest.raises(FormatError, match=r"there is no such file\. Did you mean .*votes\.csv"):
+        read(tmp_path / "vote.csv")
+    with pytest.raises(FormatError, match=r"there is no such file\.$"):
+        read(tmp_path / "nowhere" / "else.txt")
+
+
+def test_data_that_are_not_text_are_not_taken_for_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "votes"
+    path.write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 4)
+    with pytest.raises(FormatError, match="not plain text. Export it") as caught:
+        read(path)
+    assert "utf-16" not in str(caught.value)
+
+
 def test_several_files_are_read_together_and_name_the_file_of_a_fault(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text(TEXT)
@@ -99,8 +120,11 @@ def test_several_files_are_read_together_and_name_the_file_of_a_fault(tmp_path: 
 def test_files_that_differ_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TEXT)
     (tmp_path / "b.csv").write_text("item,grade\nx,1\ny,2\n")
+    (tmp_path / "c.csv").write_text(TEXT)
     with pytest.raises(FormatError, match="different columns"):
         read([tmp_path / "a.csv", tmp_path / "b.csv"])
+    with pytest.raises(FormatError, match=r"b\.csv have different columns"):
+        read([tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv"])
 
 
 def test_a_data_set_of_hugging_face_is_read_from_its_folder(tmp_path: Path) -> None:
@@ -118,8 +142,11 @@ def test_a_data_set_of_hugging_face_is_read_from_its_folder(tmp_path: Path) -> N
     assert len(read(tmp_path / "saved")) == 2
 
 
-def workbook(rows: list[list[str | float | None]]) -> bytes:
-    """A small workbook, with shared and inline strings and numbers."""
+def workbook(rows: list[list[str | float | None]], titles: tuple[str, ...] = ()) -> bytes:
+    """A small workbook, with shared and inline strings and numbers; titles name sheets, of which the last is the table.
+
+    The other sheets hold a single cell.
+    """
     texts = [cell for row in rows for cell in row if isinstance(cell, str)]
     shared = "".join(f"<si><t>{text}</t></si>" for text in texts)
     lines = []
@@ -135,13 +162,24 @@ def workbook(rows: list[list[str | float | None]]) -> bytes:
                 )
         lines.append(f'<row r="{number}">{cells}</row>')
     styles = '<xf numFmtId="0"/><xf numFmtId="14"/>'
+    sheet = f"<sheetData>{''.join(lines)}</sheetData>"
     space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    office = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+    named = "".join(f'<sheet name="{title}" r:id="rId{n}"/>' for n, title in enumerate(titles, 1))
+    links = "".join(
+        f'<Relationship Id="rId{n}" Target="worksheets/sheet{len(titles) + 1 - n}.xml"/>'
+        for n in range(1, len(titles) + 1)
+    )
+    one_cell = f'<worksheet {space}><sheetData><row r="1"><c r="A1"><v>1</v></c></row></sheetData></worksheet>'
+    others = {f"xl/worksheets/sheet{n}.xml": one_cell for n in range(2, len(titles) + 1)}
     return zipped(
         {
-            "xl/workbook.xml": f"<workbook {space}/>",
+            "xl/workbook.xml": f"<workbook {space} {office}><sheets>{named}</sheets></workbook>",
+            "xl/_rels/workbook.xml.rels": f"<Relationships>{links}</Relationships>",
+            **others,
             "xl/sharedStrings.xml": f"<sst {space}>{shared}</sst>",
             "xl/styles.xml": f"<styleSheet {space}><cellXfs>{styles}</cellXfs></styleSheet>",
-            "xl/worksheets/sheet1.xml": f"<worksheet {space}><sheetData>{''.join(lines)}</sheetData></worksheet>",
+            "xl/worksheets/sheet1.xml": f"<worksheet {space}>{sheet}</worksheet>",
         }
     )
 
@@ -160,6 +198,13 @@ def test_the_first_sheet_of_a_workbook_is_read(tmp_path: Path) -> None:
     path.write_bytes(workbook(ROWS))
     check(path)
     assert read(path, warn=False).time.tolist() == [1678881600.0, 1678924800.0]
+
+
+def test_the_first_sheet_with_a_table_is_read_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "votes.xlsx"
+    path.write_bytes(workbook(ROWS, ("Read me", "Votes")))
+    check(path)
+    assert read_with_report(path)[1].notes[0] == "Only the sheet 'Votes' was read, not 'Read me'."
 
 
 def test_a_cut_workbook_is_refused(tmp_path: Path) -> None:

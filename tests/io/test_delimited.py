@@ -86,8 +86,11 @@ def test_bad_bytes_are_found_across_chunks() -> None:
 
 
 def test_a_nul_byte_is_named_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"line 3 contains a NUL byte.*utf-16-le"):
+    with pytest.raises(FormatError, match=r"line 3 contains a NUL byte") as caught:
         read(save(tmp_path, HEADER + GOOD + b"bob,\0,y,y\n"))
+    assert "utf-16" not in str(caught.value)
+    with pytest.raises(FormatError, match=r"line 1 contains a NUL byte.*utf-16-le"):
+        read(save(tmp_path, (HEADER + GOOD).decode().encode("utf-16-le")))
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"   \n", b"\xef\xbb\xbf", b"sep=;\n", b"\r\r"])

@@ -72,6 +72,7 @@ COMPARED = {
     ),
     "arena-hard.jsonl": ("gpt baseline>m1, gpt m1=baseline, gpt m0<m2", {"skips": 1}),
     "openai-summaries.jsonl": ("w1 ref<sup2, w2 sup4>ref", {}),
+    "pgn.pgn": ("Vera>Max, Max=Nona, Nona<Vera", {"skips": 1}),
     "shiny-cj.csv": (
         "1 p4<p2, 1 p4>p7, 2 p2<p7",
         {"set_aside": {"not a decision": 1, "ranking of more than two": 1}},

@@ -50,6 +50,57 @@ def test_the_call_that_is_suggested_reads_the_source(source: dict[str, list[obje
     assert len(read(source, columns=columns_of(text))) == 4
 
 
+SLIDER = {
+    "rater": ["r1", "r2"] * 4,
+    "clip_1": list("xyzxyzxy"),
+    "clip_2": list("yzxzxyyz"),
+    "slider": [14, 86, 24, 50, 71, 3, 99, 42],
+}
+HUMANS = {
+    "m1": ["x", "y", "z", "x"],
+    "m2": ["y", "z", "x", "z"],
+    "human1": [0, 1, 2, 1],
+    "human2": [1, 1, 2, 0],
+    "human3": [2, 1, 0, 1],
+}
+OPINIONS = {
+    "respondent": ["ann", "ann", "bob", "bob"],
+    "product": ["tea", "milk", "tea", "milk"],
+    "opinion": ["Agree", "Neutral", "Strongly agree", "Agree"],
+}
+
+
+def test_a_comparison_is_not_suggested_as_ratings_of_one_side() -> None:
+    assert "grade" not in guide(SLIDER)
+    assert "Fill in the columns" in guide(SLIDER)
+
+
+def test_columns_of_several_annotators_are_not_suggested_as_scores() -> None:
+    assert columns_of(guide(HUMANS)) == {"left": "m1", "right": "m2", "winner": "human*"}
+    assert "human3  2, 1, 0     winner" in guide(HUMANS)
+
+
+def test_words_without_a_meaning_can_be_given_one() -> None:
+    rows = {"left": ["x", "y", "z"], "right": ["y", "z", "x"], "vote": ["up!", "low!", "up!"]}
+    text = guide(rows)
+    assert "Fill in what each word means: left, right, tie, both_bad, skip." in text
+    columns = columns_of(text)
+    assert columns["winner"] == "vote:low!=MEANING,up!=MEANING"
+    columns["winner"] = "vote:up!=left,low!=right"
+    assert len(read(rows, columns=columns)) == 3
+
+
+def test_a_table_of_results_is_not_read_with_the_counts_as_items() -> None:
+    rows = {"model": ["x", "y", "z", "x"], "elo": [1200, 1190, 1180, 1200], "votes": [10, 9, 8, 8]}
+    assert "votes" not in columns_of(guide(rows)).values()
+
+
+def test_words_of_a_scale_are_suggested_as_grades() -> None:
+    assert columns_of(guide(OPINIONS)) == {"annotator": "respondent", "item": "product", "grade": "opinion"}
+    rows = {"product": ["tea", "milk"], "remark": ["so", "well"]}
+    assert columns_of(guide(rows)) == {"item": "product", "grade": "COLUMN"}
+
+
 def test_first_rows_and_what_they_look_like_are_shown() -> None:
     lines = guide({"alpha": [1.5, 2.5, 9.0], "note": ["so " * 50] * 3, "when": ["2020-01-01"] * 2 + ["2020-01-02"]})
     assert "alpha   1.5, 2.5, 9" in lines

@@ -57,6 +57,24 @@ SHAPES = {
     "bars.txt": "ann|bob|0,1,0\nbob|cy|1,1,-1\ncy|ann|-1,1,1\n",
     "reasons.jsonl": '{"model_a":"x","model_b":"y","judgment":"I think ... [[A]]"}\n'
     '{"model_a":"y","model_b":"z","judgment":"so [[C]]"}\n',
+    "opponents.csv": "Team,Opponent,Result\nx,y,W\ny,z,D\nz,x,L\n",
+    "prose.csv": "model_a,model_b,preference\nx,y,A is much better\ny,z,About the same\nz,x,B is better\n",
+    "signs.csv": "rater,item,score\nann,x,79%\nann,y,20%\nbob,x,4%\n",
+    "pairs.json": '[{"models":["x","y"],"winner":0},{"models":["y","z"],"winner":1}]',
+    "games.pgn": '[White "x"]\n[Black "y"]\n[Result "1-0"]\n\n1. e4 1-0\n\n[White "y"]\n[Black "x"]\n[Result "*"]\n',
+    "crosstable.csv": "No,Name,1,2,3\n1,x,*,1,½\n2,y,0,*,1½\n3,z,½,0½,*\n",
+    "matrix.csv": ",x,y,z\nx,0,3,1\ny,2,0,4\nz,1,0,0\n",
+    "fields.jsonl": '{"model_a":"x","model_b":"y","verdict":{"why":"","winner":"[[A]]"}}\n'
+    '{"model_a":"y","model_b":"z","verdict":{"why":"so","winner":"[[B]]"}}\n',
+    "spaced.txt": "ann: tea > milk > juice\nbob: milk > tea\ncy: juice > tea > milk\n",
+    "table.md.txt": "| left | right | winner |\n|---|:---:|---|\n| x | y | x |\n| y | z | tie |\n| z | x | z |\n",
+    "form places.csv": "Timestamp,Order [1st],Order [2nd],Order [3rd]\n1/2,tea,milk,juice\n1/3,milk,tea,\n",
+    "humans.csv": "left,right,human1,human2,human3\nx,y,0,1,2\ny,z,1,1,2\nz,x,0,2,1\n",
+    "five.csv": "judgeId,system1Id,system2Id,system3Id,system1rank,system2rank,system3rank\nj,a,b,c,2,1,-1\n"
+    "k,a,c,b,1,1,2\n",
+    "shootouts.csv": "date,home_team,away_team,winner\n2020-01-01,x,y,x\n2020-01-02,y,z,z\n2020-01-03,z,x,z\n",
+    "preflib.toi": "# by hand\n# NUMBER ALTERNATIVES: 3\n# ALTERNATIVE NAME 1: tea\n# ALTERNATIVE NAME 2: milk\n"
+    "# ALTERNATIVE NAME 3: juice\n2: 1,2,3\n1: 2,{1,3}\n",
     "shiny.csv": 'judge_id,decision,time_taken\n1,"p4,p2 -> p2,p4",2500\n1,"p4,p7 -> p4,p7",900\n',
 }
 STRAYS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -159,10 +160,14 @@ def test_items_are_joined_from_several_columns(tmp_path: Path) -> None:
         ("1 2 1.5", "> < ="),
         ("both_bad tie A", "= = >"),
         ("win loss draw", "> < ="),
+        (
+            "A is much better|B is slightly better|About the same|Response B is better.|the left one is preferred",
+            "> < = < >",
+        ),
     ],
 )
 def test_verdicts_scores_and_codes_say_who_won(cells: str, outcomes: str) -> None:
-    words = cells.split()
+    words = cells.split("|") if "|" in cells else cells.split()
     found = read({"left": ["x"] * len(words), "right": ["y"] * len(words), "winner": words})
     signs = {1: ">", 0: "=", -1: "<"}
     assert " ".join(signs[int(o)] for o in found.outcome) == outcomes
@@ -173,6 +178,7 @@ def test_verdicts_scores_and_codes_say_who_won(cells: str, outcomes: str) -> Non
     [
         (("home_team", "away_team"), "H D A X home away", [1, 0, -1, 0, 1, -1]),
         (("white", "black"), "w b d White black", [1, -1, 0, 1, -1]),
+        (("Team", "Opponent"), "W L D T", [1, -1, 0, 0]),
         (("player1", "player2"), "player1 player2 1 2", [1, -1, 1, -1]),
     ],
 )
@@ -361,6 +367,130 @@ def test_codes_of_several_annotators_can_be_given_a_meaning(tmp_path: Path) -> N
 )
 def test_more_names_of_sides(tmp_path: Path, text: str, order: str) -> None:
     assert said(load(text, tmp_path)[0]) == order
+
+
+CROSSTABLE = """No,Name,Rtg,1,2,3,4,Pts
+1,Vera,2400,*,1,½,1½,3
+2,Max,2300,0,,1,1/2,1.5
+3,Nona,2200,½,0,x,=,1
+4,Otto,2100,0½,0.5,½,-,1.5
+"""
+
+
+def test_a_crosstable_of_a_tournament_is_its_games(tmp_path: Path) -> None:
+    found, report = load(CROSSTABLE, tmp_path)
+    assert said(found) == "Vera>Max Vera=Nona Max>Nona Vera>Otto Vera=Otto Max=Otto Nona=Otto"
+    assert not found.positions_known
+    assert any("7 games between the 4 players" in note for note in report.notes)
+    names = CROSSTABLE.replace("1,2,3,4", "Vera,Max,Nona,Otto")
+    assert said(load(names, tmp_path)[0]) == said(found)
+
+
+def test_numbers_that_are_no_results_of_games_are_no_crosstable(tmp_path: Path) -> None:
+    found, _ = load("No,Name,1,2,3\n1,Vera,1,1,0\n2,Max,1,0,1\n3,Nona,1,1,1\n", tmp_path)
+    assert isinstance(found, Ratings)
+
+
+def test_fields_of_objects_are_columns(tmp_path: Path) -> None:
+    rows = [
+        {"model_a": "x", "model_b": "y", "verdict": {"why": "I prefer [[B]]", "by": {"winner": "[[A]]"}}},
+        {"model_a": "y", "model_b": "z", "verdict": {"why": "", "by": {"winner": "B>>A"}}},
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    found, report = load(text, tmp_path, "votes.jsonl")
+    assert said(found) == "x>y y<z"
+    assert report.columns["winner"] == "verdict.by.winner"
+    assert said(read(pl.DataFrame(rows))) == said(found)
+    found, _ = load(text, tmp_path, "votes.jsonl", columns={"winner": "verdict.why"}, strict=False)
+    assert said(found) == "x<y"
+
+
+def test_places_in_the_brackets_of_a_form_are_lists(tmp_path: Path) -> None:
+    text = "Timestamp,Your order [1st],Your order [2nd choice],Your order [Third]\nt,tea,milk,juice\nt,milk,,tea\n"
+    found, _ = load(text, tmp_path)
+    assert isinstance(found, Rankings)
+    assert found.to_polars()["item"].to_list() == ["tea", "milk", "juice", "milk", "tea"]
+
+
+def test_one_row_of_numbers_without_a_voter_is_not_a_list(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="no column for"):
+        load("a,b,c\n1,2,3\n", tmp_path)
+
+
+def test_a_matrix_of_names_says_how_it_was_read_and_can_be_grades(tmp_path: Path) -> None:
+    text = ",ann,bob,cy\nann,,5,9\nbob,6,,8\ncy,2,7,\n"
+    _, report = load(text, tmp_path)
+    assert "how often the item of its row beat the item of its column" in report.notes[0]
+    assert "columns={'grade': 'ann,bob,cy'}" in report.notes[0]
+    found, _ = load(text, tmp_path, format="tidy", columns={"grade": "ann,bob,cy"})
+    assert isinstance(found, Ratings)
+    assert found.annotators.tolist() == ["ann", "bob", "cy"]
+
+
+def test_games_without_a_result_are_skipped_and_dates_may_have_points(tmp_path: Path) -> None:
+    found, report = load("White,Black,Result,Date\nx,y,*,2020.01.02\ny,z,½-½,2020.01.03\n", tmp_path)
+    assert (said(found), report.skips) == ("y=z", 1)
+    assert found.time.tolist() == [1578009600.0]
+
+
+def test_a_verdict_that_is_denied_is_not_read() -> None:
+    with pytest.raises(FormatError, match="neither"):
+        read({"left": ["x"] * 2, "right": ["y"] * 2, "winner": ["A is not better", "B is hardly better"]})
+
+
+@pytest.mark.parametrize(
+    ("cells", "grades", "said"),
+    [
+        ("79% 20% 4,5%", [79, 20, 4.5], "percentages"),
+        ("7/10 2.5/10 10/10", [7, 2.5, 10], "points out of 10"),
+        ("★★★ ★☆☆ ★★☆", [3, 1, 2], "numbers of stars"),
+        ("up down up", [2, 1, 2], "down 1, up 2"),
+    ],
+)
+def test_grades_may_have_signs(cells: str, grades: list[float], said: str) -> None:
+    found, report = read_with_report({"item": ["x", "y", "z"], "grade": cells.split()})
+    assert found.grade.tolist() == grades
+    assert any(said in note for note in report.notes)
+
+
+def test_points_of_different_scales_are_refused() -> None:
+    with pytest.raises(FormatError, match="finite number"):
+        read({"item": ["x", "y"], "grade": ["7/10", "3/5"]})
+
+
+def test_grades_of_items_in_rows_can_be_named(tmp_path: Path) -> None:
+    text = "essay,Ann,Bob\nfirst,3,5\nsecond,4,\n"
+    with pytest.raises(FormatError) as error:
+        load(text, tmp_path)
+    assert error.value.suggestion == {"item": "essay", "grade": "Ann,Bob"}
+    found, _ = load(text, tmp_path, columns=error.value.suggestion)
+    assert found.to_polars().rows() == [("Ann", "first", 3.0), ("Bob", "first", 5.0), ("Ann", "second", 4.0)]
+
+
+def test_lists_of_two_are_the_sides(tmp_path: Path) -> None:
+    rows = [
+        {"pair": ["x", "y"], "choice": "y"},
+        {"pair": ["y", "z"], "choice": "y"},
+        {"pair": ["x", "z"], "choice": "x"},
+    ]
+    text = json.dumps(rows)
+    with pytest.raises(FormatError) as error:
+        load(text, tmp_path, "votes.json")
+    assert error.value.suggestion == {"left": "pair_1", "right": "pair_2", "winner": "choice"}
+    found, _ = load(text, tmp_path, "votes.json", columns=error.value.suggestion)
+    assert said(found) == "x<y y>z x>z"
+
+
+def test_a_choice_of_columns_is_said_once(tmp_path: Path) -> None:
+    _, report = load("home_id,home_team,away_id,away_team,home_goals,away_goals\n1,x,2,y,1,0\n2,y,3,z,1,0\n", tmp_path)
+    assert sum("home_team" in note for note in report.notes) == 1
+
+
+def test_a_pattern_for_the_winner_goes_with_named_sides(tmp_path: Path) -> None:
+    text = "m1,m2,human1,human2\nx,y,1,2\ny,z,0,2\n"
+    found, _ = load(text, tmp_path, columns={"left": "m1", "right": "m2", "winner": "human*"})
+    assert said(found) == "x>y x<y y=z y<z"
+    assert found.annotators.tolist() == ["human1", "human2"]
 
 
 def test_decimal_commas_are_read_and_it_is_said(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_matches_without_a_header_are_read_and_it_is_said(tmp_path: Path, sign: 
     found, report = read_with_report(path)
     assert (len(found), report.columns) == (5, {"winner": "1", "loser": "2"})
     assert any("looks like data" in note for note in report.notes)
-    assert any("column 1 as the winner" in note for note in report.notes)
+    assert any("column 1 as winner" in note for note in report.notes)
 
 
 def test_a_last_column_that_repeats_an_item_is_the_winner(tmp_path: Path) -> None:
@@ -36,6 +36,39 @@ def test_lines_of_orders_are_lists(tmp_path: Path) -> None:
     found, report = read_with_report(save(tmp_path, "tea>milk>juice\nmilk>tea\njuice>tea>milk\n"))
     assert (len(found), report.columns) == (3, {"order": "1"})
     assert any("looks like data" in note for note in report.notes)
+
+
+def test_orders_with_spaces_are_lists_of_a_voter(tmp_path: Path) -> None:
+    found, report = read_with_report(save(tmp_path, "green tea > milk\nmilk > juice\njuice > green tea\n"))
+    assert (len(found), report.columns) == (3, {"order": "1"})
+    assert found.items.labels.tolist() == ["green tea", "juice", "milk"]
+    found, report = read_with_report(
+        save(tmp_path, "ann: tea > milk > juice\nbob: milk > tea\ncy: tea > juice > milk\n")
+    )
+    assert report.columns == {"order": "2", "annotator": "1"}
+    assert found.items.labels.tolist() == ["juice", "milk", "tea"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| left | right | winner |\n|------|:-----:|-------:|\n| x | y | x |\n| y | z | tie |\n| z | x | q |\n",
+        "+------+-------+--------+\n| left | right | winner |\n+------+-------+--------+\n| x    | y     | x      |\n"
+        "| y    | z     | tie    |\n| z    | x     | q      |\n+------+-------+--------+\n",
+    ],
+    ids=["markdown", "database"],
+)
+def test_the_lines_that_draw_a_table_are_not_rows(tmp_path: Path, text: str) -> None:
+    found, report = read_with_report(save(tmp_path, text))
+    assert (len(found), report.rows_read) == (2, 3)
+    assert [text.split("\n")[m.line - 1].split()[1] for m in report.malformed] == ["z"]
+
+
+def test_ratings_with_times_are_not_relevance_judgments(tmp_path: Path) -> None:
+    lines = [f"{n % 6} {n % 4} {1 + n % 5} {881250000 + n}" for n in range(24)]
+    with pytest.raises(FormatError) as error:
+        read(save(tmp_path, "\n".join(lines)))
+    assert error.value.suggestion == {"annotator": "1", "item": "2", "grade": "3"}
 
 
 def test_a_bar_separates_fields_beside_several_answers(tmp_path: Path) -> None:

@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 
 
 def judges(
-    file: Annotated[Path, typer.Argument(help="Comparisons that name annotators.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="Comparisons that name annotators; - for standard input.", show_default=False
+        ),
+    ],
     columns: options.Columns = None,
     query: options.Query = None,
     format_name: options.FormatName = None,
+    encoding: options.Encoding = None,
+    header: options.Header = None,
     people: options.People = None,
     gold_pairs: Annotated[
         Path | None,
@@ -61,11 +68,19 @@ def judges(
     check_table(out)
     if report is not None:
         check_report(report)
-    with spinner(f"Reading {file.name}"):
+    source = options.source_of(files)
+    with spinner(f"Reading {files[0].name}"):
         names = parse_names(features)
-        sides = find_feature_sides(file, names, None)
+        sides = find_feature_sides(source, names, encoding)
         read = [name for name in names if name not in sides] + [column for pair in sides.values() for column in pair]
-        given = io.read(file, columns=parse_columns(columns, query), features=read, format=format_name)
+        given = io.read(
+            source,
+            columns=parse_columns(columns, query),
+            features=read,
+            format=format_name,
+            encoding=encoding,
+            header=header,
+        )
         votes: Any = convert_for(BradleyTerry, with_feature_sides(given, sides))[0]
         known = None if people is None else io.read_people(people)
         gold: Any = None if gold_pairs is None else io.read(gold_pairs, kind="comparisons")
@@ -76,7 +91,7 @@ def judges(
     if report is not None:
         from crowdrank.reports.html.judges import write_judges_report
 
-        write_judges_report(audit, report, f"Audit of {file.name}")
+        write_judges_report(audit, report, f"Audit of {files[0].name}")
     if as_json:
         print_json(_as_dict(audit))
     else:

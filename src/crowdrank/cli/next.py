@@ -25,7 +25,14 @@ _QUESTIONS = "Questions"
 
 
 def next_questions(
-    file: Annotated[Path | None, typer.Argument(help="Judgments so far; omit it to start a new collection.")] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE...]",
+            help="Judgments so far; - for standard input. Omit it to start a new collection.",
+            show_default=False,
+        ),
+    ] = None,
     items: Annotated[
         Path | None,
         typer.Option(help="File of items: item, and optionally query and owner.", rich_help_panel=INPUT),
@@ -121,7 +128,7 @@ def next_questions(
 
     check_table(out)
     if ask:
-        _buy(file, parse_columns(columns, query), ask, count, people, gold_pairs, seed, out, as_json, wide)
+        _buy(files, parse_columns(columns, query), ask, count, people, gold_pairs, seed, out, as_json, wide)
         return
     if people is not None or gold_pairs is not None:
         raise SettingError("--people and --gold-pairs are for --ask; the annotators of other questions: --annotators.")
@@ -129,7 +136,7 @@ def next_questions(
     chooser = policy_class(**parse_settings(policy_class, parse_set(settings)))
     item_table = None if items is None else io.read_items(items)
     table = None if annotators is None else io.read_annotators(annotators)
-    votes = None if file is None else _comparisons(file, parse_columns(columns, query))
+    votes = None if not files else _comparisons(files, parse_columns(columns, query))
     if item_table is None and votes is None:
         raise SettingError("Nothing to ask about: give a file of judgments, or items with --items.")
     names = _annotators(votes, table, annotator)
@@ -152,7 +159,7 @@ def next_questions(
 
 
 def _buy(
-    file: Path | None,
+    files: list[Path] | None,
     roles: dict[str, str | None],
     ask: list[str],
     count: int,
@@ -168,9 +175,9 @@ def _buy(
     from crowdrank.active import choose_answers
     from crowdrank.data.side_information import people_from_names
 
-    if file is None:
+    if not files:
         raise SettingError("--ask needs a file of judgments: it weighs what an answer adds to them.")
-    votes = _comparisons(file, roles)
+    votes = _comparisons(files, roles)
     known = people_from_names(map(str, votes.annotators)) if people is None else io.read_people(people)
     gold: Any = None
     if gold_pairs is not None:
@@ -209,13 +216,13 @@ def _purchases(chosen: list[Purchase]) -> pl.DataFrame:
     return frame if frame["query"].is_not_null().any() else frame.drop("query")
 
 
-def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:
+def _comparisons(files: list[Path], roles: dict[str, str | None]) -> Comparisons:
     from crowdrank.io import read
     from crowdrank.models import BayesianCrowdBT
     from crowdrank.models.selection import convert_for
 
-    with spinner(f"Reading {file.name}"):
-        votes: Any = convert_for(BayesianCrowdBT(), read(file, columns=roles))[0]
+    with spinner(f"Reading {files[0].name}"):
+        votes: Any = convert_for(BayesianCrowdBT(), read(options.source_of(files), columns=roles))[0]
     return votes  # type: ignore[no-any-return]
 
 
@@ -331,7 +338,8 @@ def _show(
     for line in headlines:
         screen.print(line)
     if len(chosen) < wanted:
-        screen.print(f"Only {len(chosen):,} questions are left to ask.", style="yellow")
+        left = f"Only {len(chosen):,} questions are" if chosen else "No question is"
+        screen.print(f"{left} left to ask.", style="yellow")
     if chosen:
         by = ", ".join(f"{count:,} {name}" for name, count in Counter(q.policy for q in chosen).most_common())
         people = len({q.annotator for q in chosen})

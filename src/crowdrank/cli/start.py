@@ -22,6 +22,7 @@ Answer = TypeVar("Answer")
 
 _EXAMPLE = Path("crowdrank-example")
 _MAX_COLUMNS, _MAX_VALUES, _VALUE_LENGTH = 20, 3, 24
+_SUGGESTED = "as suggested"
 # What a row may be, the roles of its columns in the order of the question, and the question. The last may be left out.
 _SHAPES = {
     "comparison": (
@@ -118,10 +119,10 @@ def _choose_columns(file: Path, questions: Questions) -> tuple[list[str], bool]:
     try:
         found = prepare(file, RankOptions(), spinner)
     except FormatError as error:
-        if questions.use_defaults or not file.is_file():
+        if (questions.use_defaults and not error.suggestion) or not file.is_file():
             raise
         columns = _ask_for_roles(file, error, questions)
-        return columns, columns[-1].startswith("annotator=")
+        return columns, any(pair.startswith("annotator=") for pair in columns)
     console().print(f"{file.name}: {facts(found.judgments)}.", style="bold")
     if found.judgments.annotator is not None:
         return [], True
@@ -153,7 +154,19 @@ def _ask_for_roles(file: Path, error: FormatError, questions: Questions) -> list
         raise error
     typer.echo(f"{file.name} is a table, but its column names do not say what they contain:")
     _show_columns(frame, frame.columns)
-    shape = questions.ask("What is one row: a comparison of two items, a grade, or a list?", "comparison", _parse_shape)
+    suggested = [f"{role}={column}" for role, column in (error.suggestion or {}).items() if column]
+    question = "What is one row: a comparison of two items, a grade, or a list?"
+    if suggested:
+        codes = " If the codes mean something else, exchange left and right." if "=left" in str(suggested) else ""
+        typer.echo(f"By its cells it can be read with {', '.join(suggested)}.{codes}")
+        question = "Read it so? Or is one row a comparison of two items, a grade, or a list?"
+    shape = questions.ask(
+        question,
+        _SUGGESTED if suggested else "comparison",
+        lambda text: _SUGGESTED if suggested and text in (_SUGGESTED, "y", "yes") else _parse_shape(text),
+    )
+    if shape == _SUGGESTED:
+        return suggested
     roles, question = _SHAPES[shape]
 
     def parse(text: str) -> list[str]:

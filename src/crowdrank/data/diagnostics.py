@@ -141,6 +141,8 @@ class DataDiagnostics:
         """Return a clause that names the separated items, without a full stop."""
         count = self.separated.size
         items = "1 item" if count == 1 else f"{count:,} items"
+        if count == len(self.items):
+            return f"Among all {items} ({self.names(self.separated)}), wins lead in one direction only"
         if not self._won_and_lost[self.separated].any():
             return f"{items} only won or only lost against the rest ({self.names(self.separated)})"
         return f"Between {items} ({self.names(self.separated)}) and the rest, wins lead in one direction only"

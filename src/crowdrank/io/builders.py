@@ -17,6 +17,7 @@ from crowdrank.data.labels import encode_annotators, encode_items
 from crowdrank.errors import FormatError
 from crowdrank.io.column_roles import (
     DURATIONS,
+    ITEM_WORDS,
     SIDE_PAIRS,
     RoleMatcher,
     columns_error,
@@ -40,13 +41,14 @@ SKIP, UNKNOWN, BOTH_BAD = np.int8(2), np.int8(3), np.int8(4)
 
 _TIES = each(
     "= == ~ - ½ tie ties tied tievote draw drawn drew equal equals equallygood both bothequal same bothgood "
-    "bothgoodvote undecided nopreference nodifference indifferent c t"
+    "bothgoodvote thesame aboutthesame roughlythesame aboutequal roughlyequal similar verysimilar "
+    "undecided nopreference nodifference indifferent c t"
 )
 _BOTH_BADS = each(
     "bothbad botharebad bothbadvote tiebothbad equallybad bothpoor botharepoor neither neitherisgood neithergood"
 )
 _SKIPS = each(
-    "skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
+    "* skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
     "unknown none na null nan noanswer unanswered abstain abstained"
 )
 _LEFT_WORDS = each("leftvote leftwins awins win won wins victory")
@@ -64,6 +66,7 @@ _WORDS: dict[str, np.int8] = {
 _INITIALS: dict[str, dict[str, np.int8]] = {
     "home": {"h": LEFT, "d": TIE, "x": TIE, "a": RIGHT},
     "white": {"w": LEFT, "d": TIE, "b": RIGHT},
+    "opponent": {"w": LEFT, "d": TIE, "t": TIE, "l": RIGHT},
 }
 _MEANINGS: dict[np.int8, str] = {LEFT: "left", RIGHT: "right", TIE: "tie"}
 # Sets of codes whose reading is a convention, by the codes that must be among them.
@@ -78,9 +81,16 @@ _CODES: tuple[tuple[frozenset[float], dict[float, np.int8]], ...] = (
 _RARE = 0.05
 _MAX_CODES_SHOWN = 6
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
+_NOUNS = "|".join([*ITEM_WORDS, "response", "answer", "output", "text", "assistant", "side"])
 _VERDICT = re.compile(r"([AB12])\s*(>+|<+|=+|~)\s*([AB12])", re.IGNORECASE)
 # The verdict of a language model at the end of its reasons: "… so the first is better. [[A]]".
 _REASONED = re.compile(r".*\[\[([^\[\]]{1,20})\]\]\W*", re.DOTALL)
+# Preferences in words: "A is much better", "Response B is slightly preferred".
+_BETTER = re.compile(
+    rf"(?:the )?(?:(?:{_NOUNS}) ?)?(?P<side>a|b|1|2|left|right|first|second)(?: (?:{_NOUNS}|one))?(?: is| was)?"
+    r"(?: much| far| way| clearly| significantly| considerably| definitely| strongly| moderately| somewhat| slightly"
+    r"| marginally| a bit| a little| a lot)? (?:better|preferred)"
+)
 _SCORE = re.compile(r"(\d+(?:[.,]\d+)?|½|1/2)\s*[-–:]\s*(\d+(?:[.,]\d+)?|½|1/2)")
 
 
@@ -159,7 +169,7 @@ def _read_codes(numbers: Mapping[str, float], counts: Mapping[str, int]) -> Mapp
 def _words_of(sides: tuple[str, str]) -> Mapping[str, np.int8]:
     """Return the words for a winner, with those that the names of the two columns add."""
     names = [normalize_name(name) for name in sides]
-    initials = next((words for side, words in _INITIALS.items() if side in names[0]), {})
+    initials = next((words for side, words in _INITIALS.items() if any(side in name for name in names)), {})
     return _WORDS | initials | {name: side for name, side in zip(names, (LEFT, RIGHT), strict=True) if name}
 
 
@@ -175,6 +185,8 @@ def _word_outcome(text: str, known: Mapping[str, np.int8]) -> np.int8 | None:
         return TIE if left == right else LEFT if left > right else RIGHT
     if bare == "1/2":
         return TIE
+    if (better := _BETTER.fullmatch(bare.lower().rstrip("."))) is not None:
+        return LEFT if better["side"] in ("a", "1", "left", "first") else RIGHT
     return known.get(normalize_name(text))
 
 
@@ -217,11 +229,18 @@ _SCALES = (
     "never|rarely/seldom|sometimes/occasionally|often/frequently|always",
     "not at all|slightly/a little|moderately/somewhat|very/a lot|extremely",
     "very low|low|medium/moderate|high|very high",
+    "no/down/thumbs down/dislike/reject/false/incorrect|maybe/neutral/unsure|yes/up/thumbs up/like/accept/true/correct",
 )
 
 
 def _steps(scale: str) -> dict[str, int]:
     return {normalize_name(word): n for n, step in enumerate(scale.split("|"), 1) for word in step.split("/")}
+
+
+def is_scale_of_words(words: Iterable[str]) -> bool:
+    """Return whether words are two or more steps of one scale: poor, good, excellent."""
+    names = {normalize_name(word) for word in words}
+    return len(names) > 1 and any(names <= _steps(scale).keys() for scale in _SCALES)
 
 
 def with_numbers_for_words(table: SourceTable, column: str) -> SourceTable:
@@ -230,6 +249,10 @@ def with_numbers_for_words(table: SourceTable, column: str) -> SourceTable:
     if cells.dtype != pl.String:
         return table
     labels = parse_labels(cells, strip_spaces=True)
+    if (read := _bare_numbers(labels)) is not None:
+        note = f"The cells of {column!r} were read as {read[1]}."
+        changed = with_columns_computed(table, pl.DataFrame({column: read[0]}))
+        return replace(changed, columns=table.columns, notes=(*table.notes, note))
     words = {word: normalize_name(word) for word in labels.drop_nulls().unique().to_list()}
     if not 2 <= len(words) <= 20:
         return table
@@ -244,6 +267,21 @@ def with_numbers_for_words(table: SourceTable, column: str) -> SourceTable:
     note = f"The words in {column!r} were read as {listed}."
     changed = with_columns_computed(table, pl.DataFrame({column: numbers}))
     return replace(changed, columns=table.columns, notes=(*table.notes, note))
+
+
+def _bare_numbers(labels: pl.Series) -> tuple[pl.Series, str] | None:
+    """Return the numbers in cells such as 79%, 6/10 or ★★★, and what they were read as."""
+    cells = labels.drop_nulls()
+    if cells.is_empty():
+        return None
+    if cells.str.contains(r"^\d+([.,]\d+)? ?%$").all():
+        return labels.str.strip_chars("% ").str.replace(",", ".", literal=True), "percentages"
+    most = cells.str.extract(r"^\d+(?:\.\d+)? ?/ ?(\d+)$")
+    if not most.has_nulls() and most.n_unique() == 1:
+        return labels.str.extract(r"^([\d.]+)"), f"points out of {most[0]}"
+    if cells.str.contains("^[★⭐]*[☆✩]*$").all():
+        return labels.str.count_matches("[★⭐]").cast(pl.String), "numbers of stars"
+    return None
 
 
 # Build comparisons, ratings and rankings from validated rows.

@@ -362,7 +362,7 @@ def match_roles(
         if kind in (None, found_kind) and matcher.allows(found_kind, shape) and (roles := matcher.match(shape)):
             for role in OPTIONAL_ROLES[found_kind]:
                 matcher.add(roles, role)
-            return RoleMatch(found_kind, roles, tuple(matcher.notes))
+            return RoleMatch(found_kind, roles, tuple(dict.fromkeys(matcher.notes)))
     raise _no_match(matcher, kind)
 
 

@@ -24,6 +24,10 @@ DELIMITERS = ",;\t|"
 _HEAD_BYTES, _HEAD_LINES, _MOST_LINES = 1 << 16, 50, 0.5
 _MAX_TITLES, _MIN_LINES = 5, 4
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+# Lines that draw a table, as Markdown and databases print it: |---|:--:| and +----+----+.
+_RULE = re.compile(rb"(?m)^[ \t]*(?=[^\n]*[|+])(?=[^\n]*--)[|+:= \t-]+$")
+# A list such as "tea > milk > juice", and the name before one: "ann: ".
+_ORDER, _BEFORE_ORDER = " > ", re.compile(rb"(?m)^([^:>\n]+):[ \t]*")
 # Words that are as often values as names of columns.
 _ALSO_VALUES = frozenset(
     "a b c x y l r p1 p2 first second left right lhs rhs home away white black choice answer".split()  # noqa: SIM905
@@ -76,6 +80,9 @@ def find_delimiter(body: bytes, prefer: str) -> tuple[bytes, str]:
     lines = _head_lines(body)
     if len(counts := {line.count("::") for line in lines}) == 1 and min(counts) > 1:
         return body.replace(b"::", b"\t"), "\t"
+    if all(_ORDER in line and not any(sign in line for sign in DELIMITERS) for line in lines):
+        named = all(_BEFORE_ORDER.match(line.encode()) for line in lines)
+        return (_BEFORE_ORDER.sub(rb"\1\t", body), "\t") if named else (body, prefer)
     outside_quotes = re.sub(r'"[^"]*"', "", lines[0])
     best = max(prefer + DELIMITERS, key=outside_quotes.count)
     if b'"' in body[:_HEAD_BYTES]:
@@ -133,8 +140,8 @@ def has_header(body: bytes, delimiter: str) -> bool:
         rows = [row for row in csv.reader(_head_lines(body), delimiter=delimiter) if row]
     except csv.Error:
         return True
-    if len(rows) < 2 or len(rows[0]) < 2:
-        return len(rows) < 2 or not all(len(row) == 1 and ">" in row[0] for row in rows)  # lines such as a>b>c
+    if len(rows) < 2 or len(rows[0]) < 2 or all(_ORDER in row[-1] for row in rows):
+        return len(rows) < 2 or not all(">" in row[-1] for row in rows)  # lines such as a>b>c
     columns = [[row[n].strip() for row in rows[1:] if n < len(row) and row[n].strip()] for n in range(len(rows[0]))]
     first = [field.strip() for field in rows[0]]
     pairs = list(zip(first, columns, strict=True))
@@ -253,7 +260,7 @@ def _parse_with_polars(text: _Text, columns: Sequence[str], ragged: bool = False
 
 
 def _open(data: bytes, name: str, prefer: str, header: bool | None, max_scan_bytes: int) -> _Text:
-    data = blank_comments(data)
+    data = _RULE.sub(b"", blank_comments(data))
     body, declared = data.lstrip(b"\n"), None
     found = without_titles(body) if header is None else body
     titles = sum(1 for line in body[: len(body) - len(found)].split(b"\n") if line.strip())

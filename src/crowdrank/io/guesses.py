@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -20,8 +21,17 @@ import polars as pl
 
 from crowdrank.data import LEFT, RIGHT
 from crowdrank.errors import CrowdrankError
-from crowdrank.io.builders import UNKNOWN, parse_outcomes
-from crowdrank.io.column_roles import JOIN, NAMES_BY_ROLE, NOT_ITEMS, SYNONYMS, RoleMatcher, normalize_name
+from crowdrank.io.builders import UNKNOWN, is_scale_of_words, parse_outcomes
+from crowdrank.io.column_roles import (
+    CODE_MEANINGS,
+    JOIN,
+    NAMES_BY_ROLE,
+    NOT_ITEMS,
+    SYNONYMS,
+    RoleMatcher,
+    normalize_name,
+    stored_columns,
+)
 from crowdrank.io.rows import parse_labels, parse_numbers, parse_timestamps
 from crowdrank.io.source_table import SourceTable
 
@@ -33,6 +43,8 @@ _OVERLAP, _MOST = 0.3, 0.8
 _FEWEST = 0.1
 _WINNER_NAMES = frozenset(name for tier in SYNONYMS["winner"] for name in tier)
 _LONG_TEXT = 80
+# 1979 in seconds since 1970; numbers of items and grades are smaller.
+_FIRST_SECOND = 3e8
 _OPTIONAL = ("annotator", "query", "weight", "time", "duration")
 _NUMBERED = re.compile(r"[^\d]\d$|[ _.-][abAB]$")
 # Names of numbers that describe an item and are no part of its name, and of counts, which are not scores.
@@ -40,10 +52,12 @@ _NOT_PARTS = re.compile(r"score|rating|elo|rank|odds|pts|points|lat|lon|length|l
 _COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
 # Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
 _CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
-_MOST_CODES = 11
+_MOST_CODES, _MAX_GRADE = 11, 10
 _SIDED = re.compile(r"(.*?)[ _.-]?([12]|[ab]|left|right|first|second)", re.IGNORECASE)
 _SIDE_FIRST = re.compile(r"(home|left|white)([ _.-]?.+)", re.IGNORECASE)
 _SECOND = {"1": "2", "a": "b", "left": "right", "first": "second", "home": "away", "white": "black"}
+# Also words for player 1 and player 2, but in a column of its own more often a participant.
+_PARTICIPANT = re.compile(r"p\d+", re.IGNORECASE)
 _WORKER = re.compile(r"(w|worker|judge|user|u|annotator|rater|turker|obs|observer)[_-]?\d+", re.IGNORECASE)
 
 
@@ -75,14 +89,21 @@ class ColumnSample:
     def long(self) -> bool:
         return float(self.cells.str.len_chars().mean() or 0.0) > _LONG_TEXT  # type: ignore[arg-type]
 
+    @property
+    def clock(self) -> bool:
+        """Whether the cells are seconds or milliseconds since 1970."""
+        return self.numeric and bool(np.nanmin(parse_numbers(self.cells)) > _FIRST_SECOND)
+
     def describe(self) -> str:
         """Return in a few words what the cells look like."""
         if not self.present:
             return "empty"
         if self.numeric:
+            if self.clock:
+                return "times"
             numbers = parse_numbers(self.cells)
             low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-            return f"numbers from {low:g} to {high:g}" if low < high else f"always {low:g}"
+            return f"numbers from {low:.10g} to {high:.10g}" if low < high else f"always {low:.10g}"
         if len(self.values) == 1:
             return "the same in every row"
         if np.isfinite(parse_timestamps(self.cells)).sum() == self.present:
@@ -116,6 +137,8 @@ def guess_unnamed(table: SourceTable) -> Mapping[str, str]:
     if len(columns) == 1:
         return {"order": columns[0].name} if columns[0].cells.str.contains(">").all() else {}
     if len(columns) == 2:
+        if columns[1].cells.str.contains(" > ", literal=True).all():
+            return {"annotator": columns[0].name, "order": columns[1].name}
         return {"winner": columns[0].name, "loser": columns[1].name} if _same_items(*columns) else {}
     left, right, winner = columns[-3:]
     if not _same_items(left, right) or winner.values > left.values | right.values:
@@ -132,10 +155,12 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
     columns = [column for column in sample_columns(table) if column.present]
     by_name = {column.name: column for column in columns}
     suggestions = []
-    for sides in _find_sides(table, columns, by_name):
+    found = _find_sides(table, columns, by_name)
+    for sides in found:
         used = {part for side in sides for part in side.split(JOIN)}
         rest = [column for column in columns if column.name not in used]
         base = dict(zip(("left", "right"), sides, strict=True))
+        suggestions += [base | {"winner": pattern} for pattern in _find_several_winners(rest)]
         winners = _find_winners(by_name, sides, rest)
         named = [winner for winner in winners if normalize_name(winner.partition(":")[0]) in _WINNER_NAMES]
         suggestions += [base | {"winner": winner} for winner in named]
@@ -145,7 +170,7 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
         # Other columns may say who won in a way that is not understood, so only two columns are winner and loser.
         if all(_is_optional(column.name) for column in rest) and not any(map(_NUMBERED.search, sides)):
             suggestions.append({"winner": sides[0], "loser": sides[1]})
-    if not named_sides(table):
+    if not any(_are_sides(table, *sides, by_name) for sides in found):
         suggestions += _find_ratings(table, columns)
     suggestions += [{"order": column.name} for column in columns if _holds_lists(column)]
     return [_with_optional(table, roles, columns) for roles in suggestions]
@@ -156,6 +181,14 @@ def named_sides(table: SourceTable) -> dict[str, str]:
     with suppress(CrowdrankError):
         return RoleMatcher(table, {}).pair(("left", "right")) or {}
     return {}
+
+
+def _are_sides(table: SourceTable, left: str, right: str, by_name: Mapping[str, ColumnSample]) -> bool:
+    """Return whether two columns are surely the sides of a comparison: by their names, or by the same words in both."""
+    if {"left": left, "right": right} == named_sides(table):
+        return True
+    first, second = by_name.get(left), by_name.get(right)
+    return first is not None and second is not None and not first.numeric and _same_items(first, second)
 
 
 def _is_optional(name: str) -> bool:
@@ -180,7 +213,12 @@ def _find_sides(
     if named and by_name.keys() >= {*named.values()}:
         found[(named["left"], named["right"])] = None
     paired = [(a.name, b) for a in columns if (b := _other_side(a.name)) in by_name]
-    paired = [pair for pair in paired if not (by_name[pair[0]].numeric and _NOT_PARTS.search(pair[0]))]
+    # Numbers that describe an item, and codes of three annotators or more, are no part of its name.
+    paired = [
+        (first, second)
+        for first, second in paired
+        if not (by_name[first].numeric and (_NOT_PARTS.search(first) or f"{first[:-1]}3" in by_name))
+    ]
     if paired:
         firsts, seconds = zip(*paired, strict=True)
         found[(JOIN.join(firsts), JOIN.join(seconds))] = None
@@ -214,6 +252,8 @@ def _find_winners(
     left, right = (_joined([by_name[part].cells for part in side.split(JOIN)]) for side in sides)
     found = []
     for column in rest:
+        if all(map(_PARTICIPANT.fullmatch, column.values)) and not column.values <= {*sides}:
+            continue
         outcome, _, unclear = parse_outcomes(left, right, column.cells, sides)
         known = float((outcome[column.cells.is_not_null().to_numpy()] != UNKNOWN).mean()) if column.present else 0.0
         if known >= _MOST and min((outcome == LEFT).mean(), (outcome == RIGHT).mean()) >= _FEWEST:
@@ -226,6 +266,21 @@ def _find_winners(
             signs = {code: "left" if float(code) > 0 else "right" if float(code) < 0 else "tie" for code in unclear}
             found.append((0.0, f"{column.name}:{','.join(f'{code}={word}' for code, word in signs.items())}"))
     return [name for _, name in sorted(found)]
+
+
+def _find_several_winners(rest: Sequence[ColumnSample]) -> list[str]:
+    """Return patterns of three or more numbered columns of codes, such as human1, human2, human3."""
+    groups: dict[str, list[ColumnSample]] = {}
+    for column in rest:
+        if (numbered := re.fullmatch(r"(.*\D)\d+", column.name)) is not None:
+            groups.setdefault(numbered[1], []).append(column)
+    found = []
+    for start, group in groups.items():
+        values = frozenset().union(*(column.values for column in group))
+        if len(group) > 2 and len(values) > 1 and values <= {"0", "1", "2"}:
+            codes = "" if len(values) > 2 else f":{_code_meanings(sorted(values), start)}"
+            found.append(f"{start}*{codes}")
+    return found
 
 
 def _joined(parts: Sequence[pl.Series]) -> pl.Series:
@@ -246,18 +301,39 @@ def _find_scores(rest: Sequence[ColumnSample]) -> list[dict[str, str]]:
 
 def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[dict[str, str]]:
     """Return the roles of a table with a label and a number for each: annotator, item and grade."""
-    labels = [c for c in columns if not c.one_each and not c.long and len(c.values) > 1]
-    grades = [c for c in labels if c.numeric and len(c.values) <= 101]
+    if not table.has_header and len(columns) == 4 and columns[3].clock and columns[2].numeric:
+        # A time at the end tells the usual order: user, item, rating, time.
+        return [dict(zip(("annotator", "item", "grade"), (c.name for c in columns), strict=False))]
+    labels = [c for c in columns if not c.one_each and not c.long and len(c.values) > 1 and not _COUNTS.search(c.name)]
+    if table.has_header and (several := _grades_by_column(table, columns)):
+        return [several]
+    grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or is_scale_of_words(c.values)]
     if not grades or len(labels) < 2:
         return []
     if table.has_header and all(_is_optional(c.name) for c in labels if c not in grades):
         return []
     grade = next((c for c in grades if len(c.values) == min(len(g.values) for g in grades)), grades[0])
-    others = [c for c in labels if c is not grade][:2]
+    others = [c for c in labels if c is not grade]
+    if item := _item_by_name(table):
+        who = next((c.name for c in others if _is_optional(c.name)), "")
+        return [({"annotator": who} if who else {}) | {"item": item, "grade": grade.name}]
+    others = others[:2]
     # Workers have names such as w17; else there are usually fewer of them than of items.
     others.sort(key=lambda c: (not _is_optional(c.name), not any(map(_WORKER.fullmatch, c.values)), len(c.values)))
     roles = dict(zip(("annotator", "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
     return [roles | {"grade": grade.name}]
+
+
+def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return the item and the columns of grades if all other columns are grades on one short scale, one per person."""
+    item = _item_by_name(table)
+    rest = [column for column in columns if column.name != item]
+    numbers = [column for column in rest if column.numeric and "," not in column.name]
+    if not item or len(rest) < 2 or len(numbers) < len(rest):
+        return {}
+    seen = np.concatenate([parse_numbers(column.cells) for column in numbers])
+    graded = bool(np.nanmin(seen) >= 0 and np.nanmax(seen) <= _MAX_GRADE)
+    return {"item": item, "grade": ",".join(column.name for column in numbers)} if graded else {}
 
 
 def _holds_lists(column: ColumnSample) -> bool:
@@ -283,6 +359,7 @@ def _with_optional(table: SourceTable, roles: dict[str, str], columns: Sequence[
 
 _ROWS, _WIDTH, _MAX_SHOWN_COLUMNS, _MAX_NAME = 3, 16, 25, 24
 _MAX_ROWS_TRIED = 200_000
+MEANING, _MAX_MEANINGS = "MEANING", 7
 
 Row = tuple[str, str, str]
 Try = Callable[[Mapping[str, str | None]], object]
@@ -298,18 +375,20 @@ class Guide:
         The name of each column, its first cells, and what it might be.
     call : str
         The Python call that reads the source, or nearly does.
-    works : bool
-        Whether the call was tried and reads the source.
+    columns : mapping of str to str or None, optional
+        The columns of the call, if it was tried and reads the source.
     """
 
     rows: tuple[Row, ...]
     call: str
-    works: bool
+    columns: Mapping[str, str | None] | None = None
 
     def __str__(self) -> str:
         lines = _aligned([("column", "first rows", "might be"), *self.rows])
-        said = "This reads it:" if self.works else "Fill in the columns of your file:"
-        if self.works and "=left" in self.call:
+        said = "Fill in the columns of your file:" if self.columns is None else "This reads it:"
+        if MEANING in self.call:
+            said = f"Fill in what each word means: {', '.join(CODE_MEANINGS)}."
+        if self.columns is not None and "=left" in self.call:
             said = "This reads it (exchange the words if the codes mean something else):"
         return "\n".join([*lines, said, f"  {self.call}"])
 
@@ -325,9 +404,30 @@ def make_guide(
             attempt(columns)
         except CrowdrankError:
             continue
-        return Guide(_rows(table, roles), _call(source, columns, table.has_header, options), works=True)
-    columns = {"left": "COLUMN", "right": "COLUMN", "winner": "COLUMN", **named_sides(table)}
-    return Guide(_rows(table, {}), _call(source, {**columns, **given}, table.has_header, options), works=False)
+        return Guide(_rows(table, roles), _call(source, columns, table.has_header, options), columns)
+    sides, item = named_sides(table), _item_by_name(table)
+    template = {"left": "COLUMN", "right": "COLUMN", "winner": _winner_template(table), **sides}
+    if item and not sides:
+        template = {"item": item, "grade": "COLUMN"}
+    return Guide(_rows(table, {}), _call(source, {**template, **given}, table.has_header, options))
+
+
+def _winner_template(table: SourceTable) -> str:
+    """Return the column whose name is one for the winner, with its words if they are few; else a placeholder."""
+    for column in sample_columns(table):
+        words = sorted(column.values)
+        plain = not re.search("[:=,]", "".join(words))
+        if normalize_name(column.name) in _WINNER_NAMES and plain and 1 < len(words) <= _MAX_MEANINGS:
+            return f"{column.name}:{','.join(f'{word}={MEANING}' for word in words)}"
+    return "COLUMN"
+
+
+def _item_by_name(table: SourceTable) -> str:
+    """Return the column that is known by its name as the item, and could not be the winner."""
+    named = {normalize_name(column): column for column in table.columns}
+    for name in _WINNER_NAMES & named.keys():
+        del named[name]
+    return next((named[name] for tier in SYNONYMS["item"] for name in tier if name in named), "")
 
 
 def describe_columns(table: SourceTable, roles: Mapping[str, str]) -> str:
@@ -345,7 +445,7 @@ def _rows(
 ) -> tuple[tuple[str, str, str], ...]:
     by_column: dict[str, list[str]] = {}
     for role, expression in roles.items():
-        for column in expression.split(":")[0].split("+") if expression not in table.columns else [expression]:
+        for column in _columns_of(table, expression):
             by_column.setdefault(column, []).append(role)
     described = {sample.name: (sample.cells, sample.describe()) for sample in sample_columns(table)}
     rows = []
@@ -358,6 +458,12 @@ def _rows(
     if len(table.columns) > _MAX_SHOWN_COLUMNS:
         rows.append(("…", "", f"{len(table.columns) - _MAX_SHOWN_COLUMNS} more columns"))
     return tuple(rows)
+
+
+def _columns_of(table: SourceTable, expression: str) -> Sequence[str]:
+    """Return the columns that an expression such as type+level, label:0=left,1=right or human* reads."""
+    plain = stored_columns(expression, table.columns)
+    return [column for column in table.columns if fnmatchcase(column, plain[0])] if "*" in plain[0] else plain
 
 
 def _roles_by_name(column: str) -> list[str]:

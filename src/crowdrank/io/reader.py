@@ -22,9 +22,9 @@ from crowdrank.io.column_roles import (
 )
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
 from crowdrank.io.rows import Rows
-from crowdrank.io.source_table import SourceTable, combine_tables
+from crowdrank.io.source_table import SourceTable, combine_tables, with_fields
 from crowdrank.io.sources import Source, open_sources
-from crowdrank.io.wide_tables import read_choices, read_lists, read_tallies, read_wide, spread_roles
+from crowdrank.io.wide_tables import read_choices, read_crosstable, read_lists, read_tallies, read_wide, spread_roles
 
 if TYPE_CHECKING:
     from crowdrank.io.guesses import Guide
@@ -155,7 +155,9 @@ def read(
         if not error.problem.startswith(table.name):
             error.problem = f"{table.name}: {error.problem}"
         if error.option == "columns" and table.rows:
-            error.add_note(str(_guide(table, source, kind, columns, encoding)))
+            guide = _guide(table, source, kind, columns, encoding)
+            error.add_note(str(guide))
+            error.suggestion = guide.columns
         raise
     notes = (*rows.table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles.get("query", "")))
     report = _report(rows, format_name, notes)
@@ -208,7 +210,7 @@ def _open(source: Any, name: str | None, encoding: str | None, header: bool | No
 
 def _load_table(format_name: str, source: Source) -> SourceTable:
     if format_name == TIDY:  # nothing to translate, and no format module to import
-        return source.table
+        return with_fields(source.table)
     try:
         return get_format(format_name).read(source)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -291,13 +293,16 @@ def _match_shape(
     """Match columns to roles; a table with several judgments per row is changed to one per row."""
     table, given = spread_roles(table, columns)
     defining = DEFINING_ROLES & ({role for role, column in given.items() if column} | set(table.roles))
+    if not defining and kind in (None, "comparisons") and (games := read_crosstable(table)) is not None:
+        return games, match_roles(games, "comparisons", given)
     lists = None if defining or kind not in (None, "rankings") else read_lists(table) or read_choices(table)
     if lists is not None:
         return lists, match_roles(lists, "rankings", given)
     if not defining and not table.has_header and (unnamed := _guess_unnamed(table)):
-        said = ", ".join(f"column {column} as the {role}" for role, column in unnamed.items())
-        other = dict(zip(unnamed, reversed([*unnamed.values()]), strict=True))
-        remedy = f" If this is wrong, say so: columns={other!r}." if len(other) > 1 else ""
+        said = ", ".join(f"column {column} as {role}" for role, column in unnamed.items())
+        # Of two columns the other order is the only alternative; of more, the user knows which to exchange.
+        other = dict(unnamed) if len(unnamed) > 2 else dict(zip(unnamed, reversed([*unnamed.values()]), strict=True))
+        remedy = f" If this is wrong, name them yourself: columns={other!r}." if len(other) > 1 else ""
         note = f"They were read by their cells: {said}.{remedy}"
         found = replace(table, notes=(*table.notes, note))
         return found, match_roles(found, kind, {**unnamed, **given})

@@ -97,7 +97,8 @@ def parse_timestamps(column: pl.Series) -> FloatArray:
 
 def _iso(text: pl.Series) -> FloatArray:
     """Parse each cell by the first ISO pattern that fits; most files need only one."""
-    cell = text.str.replace(" ?(UTC|GMT|Z)$", "").str.replace(r"^(\d{4}-\d\d-\d\d) ", "${1}T")
+    cell = text.str.replace(" ?(UTC|GMT|Z)$", "").str.replace(r"^(\d{4})[./](\d\d)[./](\d\d)\b", "${1}-${2}-${3}")
+    cell = cell.str.replace(r"^(\d{4}-\d\d-\d\d) ", "${1}T")
     found = np.full(len(text), np.nan)
     for pattern in _DATES:
         missing = np.isnan(found)

@@ -137,13 +137,49 @@ def with_columns_computed(table: SourceTable, computed: pl.DataFrame, **changes:
     return replace(table, columns=(*kept, *computed.columns), load=load, **changes)
 
 
+def with_fields(table: SourceTable) -> SourceTable:
+    """Return a table that has the fields of objects as columns: verdict.winner, which is also known as winner.
+
+    Lists of two texts in every row are two columns besides: models_1 and models_2.
+    """
+    return _with_objects(_with_pairs(table))
+
+
+def _with_pairs(table: SourceTable) -> SourceTable:
+    types = table.load(table.columns, 1).schema if table.columns else {}
+    lists = [column for column, kind in types.items() if kind == pl.List(pl.String)]
+    frame = table.load(lists, None) if lists else pl.DataFrame()
+    pairs = [column for column in lists if table.rows and bool((frame[column].list.len() == 2).all())]
+    sides = {f"{column}_{n + 1}": frame[column].list.get(n) for column in pairs for n in range(2)}
+    new = {name: cells for name, cells in sides.items() if name not in table.columns}
+    return with_columns_computed(table, pl.DataFrame(new)) if new else table
+
+
+def _with_objects(table: SourceTable) -> SourceTable:
+    types = table.load(table.columns, 1).schema if table.columns else {}
+    objects = {column: kind for column, kind in types.items() if isinstance(kind, pl.Struct) and kind.fields}
+    if not objects:
+        return table
+    frame = table.load(list(objects), None)
+    paths = [(column, field.name) for column, kind in objects.items() for field in kind.fields]
+    names, _ = dedupe_names([*(c for c in table.columns if c not in objects), *(f"{c}.{name}" for c, name in paths)])
+    fields = {
+        name: frame[column].struct.field(part) for name, (column, part) in zip(names[-len(paths) :], paths, strict=True)
+    }
+    found = with_columns_computed(table, pl.DataFrame(fields))
+    parts = [part for _, part in paths]
+    alone = {n: part for n, part in zip(fields, parts, strict=True) if parts.count(part) == 1 and part not in names}
+    # Again, because a field may be an object itself.
+    return _with_objects(replace(found, columns=names, short_names={**table.short_names, **alone}))
+
+
 def combine_tables(tables: Sequence[SourceTable]) -> SourceTable:
     """Put the rows of several tables below each other; a column that one lacks is empty there."""
     if len(tables) == 1:
         return tables[0]
     first = tables[0]
-    if any(table.roles != first.roles for table in tables) or not set(first.columns) & set(tables[-1].columns):
-        other = next((t for t in tables if t.roles != first.roles), tables[-1])
+    other = next((t for t in tables if t.roles != first.roles or not {*t.columns} & {*first.columns}), None)
+    if other is not None:
         raise FormatError(f"{first.name} and {other.name} have different columns.", remedy="Read them one by one.")
     starts = np.cumsum([0, *(table.rows for table in tables)])
     columns = tuple(dict.fromkeys(column for table in tables for column in table.columns))

@@ -87,7 +87,8 @@ def find_containers(source: str | PathLike[str]) -> list[Container]:
     if text == STANDARD_INPUT:
         return _from_bytes("standard input", _read_stream(sys.stdin))
     if _URL.match(text):
-        raise FormatError(f"{text}: URLs are not read.", remedy="Download the file, then pass its path.")
+        address = re.sub(":/+", "://", text, count=1)  # a Path holds one slash only
+        raise FormatError(f"{address}: URLs are not read.", remedy="Download the file, then pass its path.")
     if is_folder_or_pattern(source):
         return [found for path in find_files(text) for found in _open_file(path)]
     return _open_file(Path(source))
@@ -150,12 +151,24 @@ def _open_file(path: Path) -> list[Container]:
     except (OSError, ValueError) as error:
         raise FormatError(f"{str(path)[:100]!r} is not a valid path ({error}).") from error
     if not exists:
-        raise FormatError(f"{path}: there is no such file.")
+        raise FormatError(f"{path}: there is no such file.", remedy=_nearest_file(path))
     suffix = content_suffix(path.name)
     if suffix == ".zip":
         return _from_archive(path.name, read_file(path))
     plain = path.suffix.lower() not in COMPRESSED_SUFFIXES
     return [Container(path.name, suffix, lambda: decompress(read_file(path), path.name), path if plain else None)]
+
+
+def _nearest_file(path: Path) -> str:
+    """Return the question whether a file of a similar name in the same folder is meant."""
+    from difflib import get_close_matches
+
+    try:
+        names = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return ""
+    nearest = get_close_matches(path.name, names, n=1)
+    return f"Did you mean {str(path.parent / nearest[0])!r}?" if nearest else ""
 
 
 def _from_bytes(name: str, data: bytes) -> list[Container]:
@@ -344,11 +357,15 @@ def _open_container(found: Container, encoding: str | None, header: bool | None)
 
 
 def _refuse_suffix(name: str, suffix: str) -> NoReturn:
-    known = (*_DELIMITED_SUFFIXES, *_JSON_SUFFIXES, *PARQUET_SUFFIXES, *_WORKBOOK_SUFFIXES)
     raise FormatError(
         f"{name}: files with the suffix {suffix!r} cannot be read, and no format recognises this one.",
-        remedy=f"Convert it to one of {', '.join(filter(None, known))} (text may be compressed: .csv.gz).",
+        remedy=f"Convert it to one of {_known_suffixes()} (text may be compressed: .csv.gz).",
     )
+
+
+def _known_suffixes() -> str:
+    known = (*_DELIMITED_SUFFIXES, *_JSON_SUFFIXES, *PARQUET_SUFFIXES, *_WORKBOOK_SUFFIXES)
+    return ", ".join(filter(None, known))
 
 
 def as_utf8(data: bytes, name: str, encoding: str | None = None) -> bytes:
@@ -380,10 +397,17 @@ def _encoding_error(problem: str, cause: str, encoding: str) -> FormatError:
     return FormatError(problem, remedy=f"{cause}, pass encoding={encoding!r}.", option="encoding", value=encoding)
 
 
+def _looks_like_utf16(data: bytes) -> bool:
+    """Return whether the second byte of most pairs is NUL, as in Latin text of UTF-16 (little-endian)."""
+    return 2 * data[1::2].count(0) > len(data[1::2]) and data[::2].count(0) <= len(data) // 100
+
+
 def _check_utf8(data: bytes, name: str, chunk: int = _DECODING_CHUNK) -> None:
     if (nul := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, nul) + 1
         problem = f"{name}: line {line} contains a NUL byte, so this is not plain text."
+        if not _looks_like_utf16(data[:_HEAD_BYTES]):
+            raise FormatError(problem, remedy=f"Export it from its program as one of {_known_suffixes()}.")
         raise _encoding_error(problem, "If it is UTF-16 (little-endian) text", "utf-16-le")
     if data.isascii():
         return

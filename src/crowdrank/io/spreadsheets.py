@@ -1,12 +1,13 @@
-"""Read the first sheet of an Excel workbook (.xlsx), which is a zip file of XML, with the standard library."""
+"""Read a sheet of an Excel workbook (.xlsx), which is a zip file of XML, with the standard library."""
 
 from __future__ import annotations
 
 import io
+import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from xml.etree import ElementTree
@@ -18,6 +19,9 @@ from crowdrank.io.delimited import title_notes
 from crowdrank.io.source_table import RowLocation, SourceTable, dedupe_names, table_from_frame
 
 _SHEET = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
+_WORKBOOK, _RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+# The number and the cells of each row.
+_SheetRows = list[tuple[int, list[str | None]]]
 # Built-in number formats that show dates.
 _DATE_FORMATS = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
 # Quoted text and conditions of a number format.
@@ -38,22 +42,54 @@ _UNREADABLE = (
 
 
 def read_workbook(data: bytes, name: str, header: bool | None = None) -> SourceTable:
-    """Read the first sheet as a table of strings."""
+    """Read the first sheet that holds a table, as a table of strings."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            sheets = sorted((int(m[1]), m[0]) for n in archive.namelist() if (m := _SHEET.fullmatch(n)) is not None)
+            sheets = _sheets(archive)
             if not sheets:
                 raise FormatError(f"{name}: is not an Excel workbook.")
             texts, dates = _shared_texts(archive), _date_styles(archive)
-            rows = list(_rows(archive.read(sheets[0][1]), texts, dates))
+            contents = ((sheet, list(_rows(archive.read(path), texts, dates))) for sheet, path in sheets.items())
+            chosen, rows = _first_table(contents)
     except FormatError:
         raise
     except _UNREADABLE as error:
         raise FormatError(f"{name}: is not a complete Excel workbook ({error}).") from error
-    return _table(rows, name, len(sheets), header)
+    others = ", ".join(repr(sheet) for sheet in sheets if sheet != chosen)
+    notes = (f"Only the sheet {chosen!r} was read, not {others}.",) if others else ()
+    return _table(rows, name, notes, header)
 
 
-def _table(rows: list[tuple[int, list[str | None]]], name: str, sheets: int, header: bool | None) -> SourceTable:
+def _sheets(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the file of each sheet by the name of the sheet, in the order of the workbook."""
+    files = set(archive.namelist())
+    matches = sorted(filter(None, map(_SHEET.fullmatch, files)), key=lambda found: int(found[1]))
+    numbered = {f"sheet {found[1]}": found[0] for found in matches}
+    if not {_WORKBOOK, _RELATIONS} <= files:
+        return numbered
+    links = {
+        link.attrib.get("Id"): posixpath.join("/xl", link.attrib.get("Target", "")).lstrip("/")
+        for link in ElementTree.fromstring(archive.read(_RELATIONS))
+    }
+    named = {}
+    for sheet in ElementTree.fromstring(archive.read(_WORKBOOK)).iter():
+        if _local(sheet) == "sheet":
+            link = next((value for key, value in sheet.attrib.items() if key.endswith("}id")), None)
+            named[sheet.attrib.get("name", "")] = links.get(link, "")
+    return {name: path for name, path in named.items() if path in numbered.values()} or numbered
+
+
+def _first_table(sheets: Iterable[tuple[str, _SheetRows]]) -> tuple[str, _SheetRows]:
+    """Return the first sheet with two rows of two cells or more, else the first one."""
+    read = []
+    for sheet, rows in sheets:
+        read.append((sheet, rows))
+        if sum(sum(cell is not None for cell in cells) > 1 for _, cells in rows) > 1:
+            return sheet, rows
+    return read[0]
+
+
+def _table(rows: _SheetRows, name: str, notes: tuple[str, ...], header: bool | None) -> SourceTable:
     rows = [(number, cells) for number, cells in rows if any(cells)]
     if not rows:
         raise FormatError(f"{name}: is empty.")
@@ -72,7 +108,7 @@ def _table(rows: list[tuple[int, list[str | None]]], name: str, sheets: int, hea
         strip_spaces=True,
         has_header=named,
         locate=lambda wanted: [RowLocation(body[row][0]) for row in wanted],
-        notes=(*((f"Only the first of {sheets} sheets was read.",) if sheets > 1 else ()), *title_notes(titles)),
+        notes=(*notes, *title_notes(titles)),
     )
 
 

@@ -30,7 +30,7 @@ from crowdrank.io.column_roles import (
     split_codes,
 )
 from crowdrank.io.rows import parse_labels, parse_numbers
-from crowdrank.io.source_table import RowLocation, SourceTable, with_columns_computed
+from crowdrank.io.source_table import RowLocation, SourceTable, table_from_frame, with_columns_computed
 
 Columns = Mapping[str, str | None]
 # Roles that may be spread over several columns: grades or ranks of several items, answers of several annotators.
@@ -42,7 +42,7 @@ _LEADING_NUMBER = r"^\s*([+-]?\d+(?:\.\d+)?)(?:st|nd|rd|th|\b|$)"
 _SEVERAL_ANSWERS = re.compile(r"\s*[+-]?\d(\s*[,;]\s*[+-]?\d)+\s*")
 # Shares of rows that must be orders 1, 2, 3 … and of cells that must be numbers.
 _MOST_ROWS, _MOST_CELLS = 0.8, 0.9
-_MAX_GRADE = 100.0
+_MAX_GRADE, _MAX_PLAYERS = 100.0, 500
 
 
 def spread_roles(table: SourceTable, columns: Columns | None) -> tuple[SourceTable, Columns]:
@@ -60,10 +60,14 @@ def spread_roles(table: SourceTable, columns: Columns | None) -> tuple[SourceTab
                 "rank": _ranks,
                 "winner": _answers,
             }
-            spread = readers[role](table, group, {c: c for c in group})
+            if role == "grade" and (item := given.get("item")):  # items in rows, so annotators are in columns
+                spread = _grades_of_items(table, group, find_column(table, item))
+            else:
+                spread = readers[role](table, group, {c: c for c in group})
+            made = {r: column for r, column in spread.roles.items() if table.roles.get(r) != column}
             if codes := text[len(pattern) :]:
-                given[role] = spread.roles[role] + codes
-            return spread, given
+                made[role] += codes
+            return spread, {**made, **given}
     if winner := given.get("winner"):
         name = split_codes(winner)[0]
         if (found := _find_plain(table, name)) and (split := _split_answers(table, found)) is not None:
@@ -229,7 +233,9 @@ def _grid_columns(table: SourceTable) -> dict[str, str] | None:
     numbers = _numbers(table, group) if len(group) >= _MIN_LISTED and len(group) == len(free) else np.empty((0, 0))
     if not numbers.size or not _is_one_scale(numbers):
         return None
-    return {column: column for column in group} if _voter(table) or _are_ranks(numbers) else None
+    # One row without a voter could be anything.
+    unnamed = len(numbers) > 1 and _are_ranks(numbers)
+    return {column: column for column in group} if _voter(table) or unnamed else None
 
 
 def _voter(table: SourceTable) -> str:
@@ -281,11 +287,20 @@ def _grades(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) 
     who = _voter(table)
     if not who:
         who = free_name(found, "row")
-        rows = np.repeat(np.arange(1, table.rows + 1), len(group))
-        found = with_columns_computed(found, pl.DataFrame({who: [f"row {n}" for n in rows.tolist()]}))
+        rows = pl.Series(who, _row_names(table)).gather(np.repeat(np.arange(table.rows), len(group)))
+        found = with_columns_computed(found, rows.to_frame())
     note = f"Each row is an annotator, and its grades are in {list_names(group)}: larger is better."
     roles = {**table.roles, "annotator": who, "item": item, "grade": grade}
     return replace(found, roles=roles, notes=(*table.notes, note, *_if_ranks(group)))
+
+
+def _row_names(table: SourceTable) -> list[str]:
+    """Return the cells of a column without a name, as spreadsheets have it before the rows; else numbers."""
+    if "" in table.columns and (cells := _labels(table, [""])) is not None:
+        names = [name for name in cells[0].to_list() if name]
+        if len({*names}) == table.rows:
+            return names
+    return [f"row {n}" for n in range(1, table.rows + 1)]
 
 
 def _if_ranks(group: Sequence[str]) -> tuple[str, ...]:
@@ -355,6 +370,7 @@ _PLACE = re.compile(
     r"(?:choice|preference|pref|place|pick|rank)|(first|second|third|fourth|fifth|sixth|seventh|eighth)"
     r"(?:choice|preference|place|pick))"
 )
+_ORDINAL = re.compile(rf"\d+(?:st|nd|rd|th)|{'|'.join(_ORDINALS)}")
 _BEST = frozenset(["best", "bestitem", "most", "mostitem", "bestchoice", "mostpreferred"])
 _WORST = frozenset(["worst", "worstitem", "least", "leastitem", "worstchoice", "leastpreferred"])
 _CHOSEN = frozenset([*_BEST, "choice", "chosen", "winner", "pick", "picked", "selected", "selection", "preferred"])
@@ -372,7 +388,7 @@ def read_choices(table: SourceTable) -> SourceTable | None:
 def _by_place(table: SourceTable) -> SourceTable | None:
     places: dict[int, str] = {}
     for column in table.columns:
-        if (found := _PLACE.fullmatch(normalize_name(column))) is not None:
+        if (found := _place_of(column)) is not None:
             number = _ORDINALS[found[3]] if found[3] else int(found[1] or found[2])
             if places.setdefault(number, column) != column:
                 return None
@@ -385,6 +401,14 @@ def _by_place(table: SourceTable) -> SourceTable | None:
     lists = [[[item] for item in row if item] for row in zip(*(series.to_list() for series in cells), strict=True)]
     note = f"Each row is a list, best first: {list_names(columns)}."
     return with_order(table, free_name(table, "order"), _as_places(lists), note, "")
+
+
+def _place_of(column: str) -> re.Match[str] | None:
+    """Return the place in a name such as 1st choice, or in the brackets of a form: How do you rank these? [First]."""
+    if (asked := _BRACKETED.fullmatch(column)) is None:
+        return _PLACE.fullmatch(normalize_name(column))
+    place = _ORDINAL.match(normalize_name(asked[2]))
+    return place and _PLACE.fullmatch(f"{place[0]}choice")
 
 
 def _best_and_worst(table: SourceTable) -> SourceTable | None:
@@ -507,6 +531,71 @@ def _wins(table: SourceTable) -> SourceTable | None:
     )
 
 
+_GAMES = re.compile(r"[01½=]+")
+_POINTS = {"0": 0.0, "1": 1.0, "½": 0.5, "=": 0.5}
+
+
+def read_crosstable(table: SourceTable) -> SourceTable | None:
+    """Return one row per game of a tournament's crosstable: row n, column m is what player n scored against m."""
+    if not _MIN_LISTED <= table.rows <= _MAX_PLAYERS or (found := _players(table)) is None:
+        return None
+    columns, players = found
+    cells = table.load(columns, None)
+    scores = [
+        [_scores_of(text) for text in parse_labels(cells[column], strip_spaces=True).to_list()] for column in columns
+    ]
+    # Both players' rows hold each game.
+    games = [
+        (row, column, score)
+        for column in range(len(columns))
+        for row in range(column)
+        for score, other in zip(scores[column][row], scores[row][column], strict=False)
+        if score + other == 1
+    ]
+    if 2 * len(games) < _MOST_CELLS * sum(len(games) for row in scores for games in row) or not games:
+        return None
+    words = {0.0: "right", 0.5: "tie", 1.0: "left"}
+    frame = pl.DataFrame(
+        {
+            "left": [players[row] for row, _, _ in games],
+            "right": [players[column] for _, column, _ in games],
+            "winner": [words[score] for _, _, score in games],
+        }
+    )
+    note = f"The table was read as the results of {len(games):,} games between the {len(players)} players of its rows."
+    return replace(
+        table_from_frame(frame, table.name),
+        unit=table.unit,
+        locate=lambda rows: table.locate([games[row][0] for row in rows]),
+        notes=(*table.notes, note),
+        roles={"left": "left", "right": "right", "winner": "winner"},
+        positions_known=False,
+        frame_backend=table.frame_backend,
+    )
+
+
+def _players(table: SourceTable) -> tuple[list[str], list[str]] | None:
+    """Return the columns of opponents, numbered or named as the rows are, and the names of the players in the rows."""
+    numbers = [str(n) for n in range(1, table.rows + 1)]
+    numbered = set(numbers) <= {*table.columns}
+    for column in table.columns:
+        if normalize_name(column) in NOT_ITEMS - {""} or (numbered and column in numbers):
+            continue
+        labels = _labels(table, [column])
+        names = [] if labels is None else [name or "" for name in labels[0].to_list()]
+        if "" in names or len({*names}) < table.rows or labels is None or _are_numbers(labels[0]):
+            continue
+        if numbered or {*names} <= {*table.columns}:
+            return (numbers if numbered else names), names
+    return None
+
+
+def _scores_of(text: str | None) -> list[float]:
+    """Return the points of each game of a cell such as 1, ½ or 1½0; none for the player's own cell."""
+    text = {"0.5": "½", ".5": "½", "1/2": "½"}.get(text or "", text or "")
+    return [_POINTS[sign] for sign in text] if _GAMES.fullmatch(text) else []
+
+
 def _named_sides(table: SourceTable) -> dict[str, str] | None:
     with suppress(CrowdrankError):
         return RoleMatcher(table, {}).pair(("left", "right"))
@@ -520,6 +609,11 @@ def _raters(table: SourceTable) -> SourceTable | None:
     item = _item_column(table, [column for column in table.columns if column not in group])
     if len(group) < _MIN_RATERS or not item or not all(is_numeric(table, column) for column in group):
         return None
+    return _grades_of_items(table, group, item)
+
+
+def _grades_of_items(table: SourceTable, group: Sequence[str], item: str) -> SourceTable:
+    """Return one row per grade of a table with items in rows and annotators in columns."""
     who, grade = free_name(table, "annotator"), free_name(table, "grade")
     note = (
         f"Each row is an item, and its grades by {len(group)} annotators are in {list_names(group)}: larger is better."

@@ -88,6 +88,7 @@ def _prefixed(*prefixes: str) -> Callable[[Source], bool]:
 SIGNATURES = (
     Signature("preflib", "preflib", first_line=re.compile(r"#|\d{1,6}$")),
     Signature("letor", "letor", first_line=re.compile(r"#|.*\bqid:")),
+    Signature("pgn", "chess", first_line=re.compile(r'\[\w+\s+".*"\]$')),
     Signature("trec-qrels", "trec", first_line=re.compile(r"\S+\s+(\d+|Q0)\s+\S+\s+\S+$")),
     Signature("trec-run", "trec", first_line=re.compile(r"\S+\s+(\d+|Q0)\s+\S+\s+\d+\s+\S+\s+\S+$")),
     # A matrix: numbers, or an empty cell before the names of the columns.

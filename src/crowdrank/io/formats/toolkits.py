@@ -199,7 +199,15 @@ def _read_asap(source: Source) -> SourceTable:
         )
     won, lost = np.nonzero(matrix)
     frame = pl.DataFrame({"winner": labels.gather(won), "loser": labels.gather(lost), "weight": matrix[won, lost]})
-    return assign_roles(table_from_frame(frame, source.name), "asap", winner="winner", loser="loser", weight="weight")
+    note = "Each cell was read as how often the item of its row beat the item of its column."
+    if names:
+        grades = ",".join(map(str, labels))
+        note += (
+            " If the cells are grades that the people of the rows gave to those of the columns, pass format='tidy' and "
+            f"columns={{'grade': {grades!r}}}."
+        )
+    table = replace(table_from_frame(frame, source.name), notes=(note,))
+    return assign_roles(table, "asap", winner="winner", loser="loser", weight="weight")
 
 
 def _write_asap(votes: Comparisons, path: Path) -> list[str]:

@@ -25,6 +25,8 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _QRELS = rf"(?<query>\S+)\s+(?:\d+|Q0)\s+(?<item>\S+)\s+(?<grade>{_NUMBER})"
 _RUN = rf"(?<query>\S+)\s+(?:\d+|Q0)\s+(?<item>\S+)\s+\d+\s+(?<score>{_NUMBER})\s+(?<annotator>\S+)"
 _QRELS_LINE, _RUN_LINE = (re.compile(pattern.replace("(?<", "(?P<")) for pattern in (_QRELS, _RUN))
+# Degrees of relevance have few digits; a longer last word is the time of a rating: user, item, rating, time.
+_TIME = re.compile(r".*\s\d{5,}\s*")
 _SUFFIXES = (".txt", ".qrels", ".run", ".trec", "")
 
 
@@ -90,7 +92,7 @@ TREC_QRELS = Format(
     name="trec-qrels",
     description="TREC's relevance judgments, as ratings: topic, iteration, document, relevance.",
     known_by="lines of four words: topic, a number, document, a number",
-    recognises=lambda source: all_lines_match(source, _QRELS_LINE),
+    recognises=lambda source: all_lines_match(source, _QRELS_LINE) and not all_lines_match(source, _TIME),
     read=_read_qrels,
     writer=Writer(("ratings",), _SUFFIXES, optional("query"), _write_qrels),
 )
