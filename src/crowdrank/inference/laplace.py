@@ -18,8 +18,8 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines.local import ShardedData, limit_blas_threads
-from crowdrank.inference.curvature import conjugate_gradients
-from crowdrank.inference.pair_curvature import (
+from crowdrank.inference.curvature import (
+    conjugate_gradients,
     count_rows,
     hessian_blocks,
     hessian_product,
