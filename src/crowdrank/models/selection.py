@@ -334,6 +334,13 @@ def has_setting(model: type[Any], name: str) -> bool:
     return name in model.__dataclass_fields__
 
 
+def models_with(setting: str) -> list[str]:
+    """Names of the models that have this setting."""
+    from crowdrank.models import REGISTRY
+
+    return [name for name, model in REGISTRY.items() if has_setting(model, setting)]
+
+
 def parse_settings(model: type[Any], settings: Mapping[str, Any], seed: int | None = None) -> dict[str, Any]:
     """Check the names of settings and convert text to the type of each setting.
 
