@@ -32,7 +32,7 @@ from crowdrank.cli.rank_tables import (
 )
 
 if TYPE_CHECKING:
-    from crowdrank.io.appending import Addition
+    from crowdrank.io.writer import Addition
     from crowdrank.pipeline import RankOptions, RankResult
 
 
@@ -230,7 +230,7 @@ def rank(
 
 def _check_addition(files: list[Path], append: Path) -> Addition:
     from crowdrank.errors import SettingError
-    from crowdrank.io.appending import check_addition
+    from crowdrank.io.writer import check_addition
 
     if len(files) > 1 or not files[0].is_file():
         raise SettingError("--append needs one file of judgments, to which the new ones are appended.")

@@ -27,12 +27,12 @@ from crowdrank.models.crowd.hyperparameters import (
     Explorer,
     Mode,
     coordinates,
+    fit_ties,
     log_normal,
     shown_spread,
 )
 from crowdrank.models.crowd.marginal_objective import AveragedTables, MarginalObjective
 from crowdrank.models.crowd.quality_priors import TieDistribution
-from crowdrank.models.crowd.ties import fit_ties
 
 # Up to how many items this is used, and with fewer answers per item than this; with more, if there are few in all.
 _MAX_ITEMS, _THIN, _LESS_THIN, _FEW_ROWS = 200, 100, 300, 2_500
