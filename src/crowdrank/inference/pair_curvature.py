@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdrank.arrays import AnyArray, Int32Array, IntArray
+from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
 
 
@@ -29,8 +29,25 @@ class PairCurvature(NamedTuple):
         return len(self.left)
 
 
-def hessian_product(shard: PairCurvature, vector: AnyArray) -> tuple[AnyArray]:
+class MatrixCurvature(NamedTuple):
+    """Curvature of pairwise terms among a few items, as a full matrix."""
+
+    matrix: FloatArray
+
+    @property
+    def rows(self) -> int:
+        return len(self.matrix)
+
+    def pairs(self) -> PairCurvature:
+        """The same curvature, one row per pair."""
+        left, right = (ends.astype(np.int32) for ends in np.nonzero(np.triu(self.matrix, 1)))
+        return PairCurvature(left, right, -self.matrix[left, right])
+
+
+def hessian_product(shard: PairCurvature | MatrixCurvature, vector: AnyArray) -> tuple[AnyArray]:
     """Curvature times a vector, or times each column of a matrix: Σ curvature·(vₗ − vᵣ)·(eₗ − eᵣ)."""
+    if isinstance(shard, MatrixCurvature):
+        return (shard.matrix @ vector,)
     left, right, curvature, _ = shard
     if vector.ndim == 1 and shard.rows < COMPILE_MIN_ROWS:
         force = curvature * (vector[left] - vector[right])
@@ -59,8 +76,10 @@ def _block_product_loop(left, right, curvature, vectors, out):  # type: ignore[n
             out[j, k] -= force
 
 
-def hessian_matrix(shard: PairCurvature, size: int) -> tuple[AnyArray]:
+def hessian_matrix(shard: PairCurvature | MatrixCurvature, size: int) -> tuple[AnyArray]:
     """The curvature as a full matrix, for few items."""
+    if isinstance(shard, MatrixCurvature):
+        return (shard.matrix.copy(),)
     left, right, curvature, _ = shard
     out = np.bincount(left * np.int64(size) + right, -curvature, size * size).reshape(size, size)
     out += out.T
@@ -68,9 +87,11 @@ def hessian_matrix(shard: PairCurvature, size: int) -> tuple[AnyArray]:
     return (out,)
 
 
-def hessian_blocks(shard: PairCurvature, base: IntArray, local: IntArray, cells: int) -> tuple[AnyArray]:
+def hessian_blocks(
+    shard: PairCurvature | MatrixCurvature, base: IntArray, local: IntArray, cells: int
+) -> tuple[AnyArray]:
     """Off-diagonal curvature as one small matrix per query, in one flat array: row `left`, column `right`."""
-    left, right, curvature, _ = shard
+    left, right, curvature, _ = shard.pairs() if isinstance(shard, MatrixCurvature) else shard
     return (np.bincount(base[left] + local[right], curvature, cells),)
 
 
