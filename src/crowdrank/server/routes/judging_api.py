@@ -180,11 +180,15 @@ def undo(request: Request) -> Response:
     return JSONResponse(service.assignments.undo(annotator))
 
 
-@router.get("/board", responses={**error_responses(401, 403), 204: {"description": "Nothing newer than `after`."}})
-def board(request: Request, after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None) -> Response:
+@router.get("/board", responses={**error_responses(401, 403, 404), 204: {"description": "Nothing newer than `after`."}})
+def board(
+    request: Request,
+    after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
+    link: Annotated[str, Query(max_length=100, description="The token of the read-only link to the board.")] = "",
+) -> Response:
     """Return the board: ranking with intervals, tie groups, reliability and decision status."""
     service = service_of(request)
-    check_board_access(service, request)
+    check_board_access(service, request, link)
     latest = service.boards.latest(BOARD_WAIT)
     if after is not None and latest.seq <= after:
         return Response(status_code=204)
