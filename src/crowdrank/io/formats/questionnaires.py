@@ -35,6 +35,8 @@ _METADATA = frozenset(
 )
 _MARK = '"ImportId"'
 _ROWS_BELOW_HEADER = 3
+# Two items, a tie and a skip.
+_MOST_CHOICES = 4
 
 
 def _mark_row(table: SourceTable) -> int | None:
@@ -50,7 +52,10 @@ def _read_qualtrics(source: Source) -> SourceTable:
     skipped = 0 if mark is None else mark + 1
     frame = table.load(table.columns, None)
     texts = frame.row(0) if skipped > 1 else frame.columns
-    names = [_question(column, str(text or "")) for column, text in zip(frame.columns, texts, strict=True)]
+    names = [
+        _question(column, str(text or ""), frame[column][skipped:])
+        for column, text in zip(frame.columns, texts, strict=True)
+    ]
     columns, repeated = dedupe_names(names)
     frame = frame.slice(skipped)
     frame.columns = list(columns)
@@ -73,12 +78,19 @@ def _read_qualtrics(source: Source) -> SourceTable:
     )
 
 
-def _question(column: str, text: str) -> str:
-    """Return the name of a column: an item in brackets, if the text of the question ends with one."""
-    if normalize_name(column) in _METADATA | {"responseid"}:
+def _question(column: str, text: str, answers: pl.Series) -> str:
+    """Return the name of a column: an item in brackets, if the text of the question ends with one.
+
+    A question about two items keeps its text, because it names them.
+    """
+    if normalize_name(column) in _METADATA | {"responseid"} or answers.dtype.is_nested():
         return column
     question, dash, item = text.rpartition(" - ")
-    return f"{' '.join(question.split())} [{item.strip()}]" if dash and item.strip() else column
+    if dash and item.strip():
+        return f"{' '.join(question.split())} [{item.strip()}]"
+    chosen = [answer for answer in words(answers).unique().to_list() if answer]
+    about = 0 < len(chosen) <= _MOST_CHOICES and sum(answer in text.lower() for answer in chosen) == min(len(chosen), 2)
+    return " ".join(text.split()) if about and not any(map(str.isdecimal, chosen)) else column
 
 
 QUALTRICS = Format(

@@ -107,6 +107,7 @@ SIGNATURES = (
     ),
     Signature("lmsys-55k", "arenas", _names("model_a,model_b,winner_model_a,winner_model_b")),
     Signature("mt-bench", "arenas", _names("model_1,model_2,g1_winner,g2_winner")),
+    Signature("mt-bench-grades", "arenas", _names("question_id,model,judge,judgment,score"), json=True),
     Signature("alpaca-eval", "arenas", _names("generator_1,generator_2,preference,output_1,output_2")),
     Signature("judgebench", "judge_benchmarks", _names("pair_id,response_A,response_B,label")),
     Signature("pandalm", "judge_benchmarks", _names("cmp_key,response1,response2,annotator1")),
