@@ -58,6 +58,7 @@ COMPARED = {
         "voter 1 m1>m2, voter 2 m2<m3, voter 1 m3=m1, voter 3 m1=m3",
         {"malformed_count": 1, "broken_lines": 1, "set_aside": {"not a vote": 1}, "both_bad": 1},
     ),
+    "comparia.csv": ("v1 m1>m2, v1 m2=m3, v2 m3<m1", {}),
     "mt-bench.jsonl": (
         "gpt-4 pair-v2 m1>m2, gpt-4 pair-v2 m1=m3, gpt-4 pair-v2 m2<m3, gpt-4 pair-v2 m2<m1, gpt-4 pair-v2 m3>m1",
         {"skips": 1},
@@ -86,6 +87,7 @@ COMPARED = {
 }
 # fixture: lists, each with its weight where it counts more than once
 LISTED = {
+    "surveymonkey.csv": ("101: Milk>Tea>Juice; 102: Tea>Juice>Milk", {}),
     "qualtrics.csv": ("R_1: milk>tea>juice; R_2: tea>juice>milk", {"set_aside": {"preview of the survey": 1}}),
     "jury.csv": ("judge 1: 4>2>7; judge 2: 2>4", {"set_aside": {"fewer than two projects ranked": 2}}),
     "label-studio-ranker.json": ("5: mdn>wiki>blog; 6: wiki>mdn", {}),

@@ -53,13 +53,15 @@ def _with_end(names: str, end: str) -> tuple[str, ...]:
 
 
 _ANNOTATOR_WORDS = (
-    "worker judge rater observer voter assessor performer coder labeler labeller evaluator reviewer grader juror"
+    "worker judge rater observer voter assessor performer coder labeler labeller evaluator reviewer grader juror "
+    "prüfer juge juez"
 )
 _PARTICIPANT_WORDS = "user participant person respondent subject visitor prolific"
 _ITEM_WORDS = (
     "item object document doc candidate stimulus option entity alternative condition image img video model system "
     "generator player team driver method essay project product submission representation choice argument policy movie "
-    "film song book poster sentence summary stim sys ratee gradee reviewee"
+    "film song book poster sentence summary stim sys ratee gradee reviewee paper "
+    "fighter"
 )
 _TEXT_WORDS = "response output answer text conversation completion translation caption generation humanref"
 _DURATION_WORDS = (
@@ -98,7 +100,7 @@ NOT_ITEMS = frozenset(
 SYNONYMS: dict[str, Tiers] = {
     "annotator": (
         ("annotator",),
-        ("annotatorid",),
+        ("annotatorid", "annotatorname"),
         tuple(_ANNOTATOR_WORDS.split()),
         _with_id(_ANNOTATOR_WORDS),
         _with_end(_ANNOTATOR_WORDS, "name"),
@@ -116,7 +118,9 @@ SYNONYMS: dict[str, Tiers] = {
         "winnername winneritem",
         "winnerid",
         "preferred choice chosen selected selection vote result answer label preference verdict outcome judgment "
-        "judgement decision better pick ftr",
+        "judgement decision better pick ftr gewinner sieger vainqueur gagnant ganador",
+        "preferredmodel preferredsystem preferredresponse preferreditem chosenmodel chosenitem chosenresponse "
+        "bettermodel betteritem betterresponse winningteam winningmodel winningitem whoisbetter whichisbetter",
     ),
     "item": (
         ("item",),
@@ -141,7 +145,14 @@ SYNONYMS: dict[str, Tiers] = {
 
 
 # Words for the two sides of a comparison, as part of a name or alone.
-_SIDE_WORDS = (("left", "right"), ("home", "away"), ("home", "visitor"), ("heim", "gast"), ("white", "black"))
+_SIDE_WORDS = (
+    ("left", "right"),
+    ("home", "away"),
+    ("home", "visitor"),
+    ("heim", "gast"),
+    ("white", "black"),
+    ("red", "blue"),
+)
 _SIDE_MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("0", "1"))
 
 
@@ -177,6 +188,7 @@ def _side_pairs() -> PairTiers:
             _by_mark(_ITEM_WORDS, "id"),
             [("home", "away"), ("home", "visitor"), ("heim", "gast"), ("homeneutral", "visitorneutral")],
             [("white", "black")],
+            [("links", "rechts"), ("gauche", "droite"), ("izquierda", "derecha"), ("rfighter", "bfighter")],
             [("homeid", "awayid"), ("whiteid", "blackid")],
             bare,
             [("lhsid", "rhsid")],

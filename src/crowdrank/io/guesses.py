@@ -49,8 +49,10 @@ _OPTIONAL = ("annotator", "query", "weight", "time", "duration")
 _NUMBERED = re.compile(r"[^\d]\d$|[ _.-][abAB]$")
 # Names of numbers that describe an item and are no part of its name, and of counts, which are not scores.
 _NOT_PARTS = re.compile(
-    r"score|rating|elo|rank|odds|pts|points|lat|lon|length|len|time|created|date|price|votes", re.IGNORECASE
+    r"score|rating|elo|rank|odds|pts|points|lat|lon|length|len|time|created|date|price|votes|result|outcome",
+    re.IGNORECASE,
 )
+_RESULTS = re.compile(r"result|outcome|winner", re.IGNORECASE)
 _COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
 # Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
 _CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
@@ -62,6 +64,8 @@ _SCALE = re.compile(
 )
 _SCALE_SIZES = (5, 6, 7, 9)
 _RANK = re.compile(r"rank|place|position", re.IGNORECASE)
+# Keys on both sides of the keyboard, as experiments use them.
+_KEYS = ("fj", "zm", "qp", "sk", "dk", "al", "ei", "sl")
 _SIDED = re.compile(r"(.*?)[ _.-]?([12]|[ab]|left|right|first|second)", re.IGNORECASE)
 _SIDE_FIRST = re.compile(r"(home|left|white)([ _.-]?.+)", re.IGNORECASE)
 _SECOND = {"1": "2", "a": "b", "left": "right", "first": "second", "home": "away", "white": "black"}
@@ -88,6 +92,11 @@ class ColumnSample:
     @cached_property
     def numeric(self) -> bool:
         return bool(self.present) and int(np.isfinite(parse_numbers(self.cells)).sum()) == self.present
+
+    @cached_property
+    def fractional(self) -> bool:
+        """Whether the cells are numbers with fractions, which name nothing."""
+        return self.numeric and bool((parse_numbers(self.cells) % 1 > 0).any())
 
     @property
     def one_each(self) -> bool:
@@ -177,7 +186,8 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
         suggestions += [base | scores for scores in _find_scores(rest)]
         suggestions += [base | {"winner": winner} for winner in winners if winner not in named]
         # Other columns may say who won in a way that is not understood, so only two columns are winner and loser.
-        if all(_is_optional(column.name) for column in rest) and not any(map(_NUMBERED.search, sides)):
+        plain = not any(JOIN in side or _NUMBERED.search(side) for side in sides)
+        if all(_is_optional(column.name) for column in rest) and plain:
             suggestions.append({"winner": sides[0], "loser": sides[1]})
     if not any(_are_sides(table, *sides, by_name) for sides in found):
         suggestions += _find_ratings(table, columns)
@@ -207,6 +217,8 @@ def _same_items(first: ColumnSample, second: ColumnSample) -> bool:
     common = len(first.values & second.values)
     fewest = min(len(first.values), len(second.values))
     equal = int((first.cells == second.cells).sum() or 0)
+    if first.numeric and second.numeric and 2 * common < max(len(first.values), len(second.values)):
+        return False
     return fewest > 1 and common >= max(_OVERLAP * fewest, 1) and 10 * equal <= first.present
 
 
@@ -223,7 +235,8 @@ def _find_sides(
     paired = [
         (first, second)
         for first, second in paired
-        if not (by_name[first].numeric and (_NOT_PARTS.search(first) or _in_series(first, by_name)))
+        if not _RESULTS.search(first)
+        and not (by_name[first].numeric and (_NOT_PARTS.search(first) or _in_series(first, by_name)))
     ]
     if paired:
         firsts, seconds = zip(*paired, strict=True)
@@ -276,7 +289,11 @@ def _find_winners(
     for column in rest:
         if all(map(_PARTICIPANT.fullmatch, column.values)) and not column.values <= {*sides}:
             continue
-        if _is_optional(column.name):
+        # The second of two columns says who lost: black_result, b_wins.
+        if _is_optional(column.name) or any(_other_side(name) == column.name for name in by_name):
+            continue
+        if keys := next((pair for pair in _KEYS if {*pair} == column.values), ""):
+            found.append((-1.0, f"{column.name}:{keys[0]}=left,{keys[1]}=right"))
             continue
         outcome, _, unclear = parse_outcomes(left, right, column.cells, sides)
         known = float((outcome[column.cells.is_not_null().to_numpy()] != UNKNOWN).mean()) if column.present else 0.0
@@ -372,26 +389,42 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
         # A time at the end tells the usual order: user, item, rating, time.
         return [dict(zip(("annotator", "item", "grade"), (c.name for c in columns), strict=False))]
     labels = [c for c in columns if not c.one_each and not c.long and len(c.values) > 1 and not _COUNTS.search(c.name)]
+    labels = [c for c in labels if not c.clock]
     if table.has_header and (several := _grades_by_column(table, columns)):
         return [several]
-    grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or is_scale_of_words(c.values)]
+    grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or _is_scale(c)]
+    # Where there is a column such as `vote` or `chosen`, no other number says what people thought.
+    choices = [c for c in labels if normalize_name(c.name) in _WINNER_NAMES - _GRADE_NAMES]
+    grades = [c for c in grades if c in choices] if choices else grades
     if not grades or len(labels) < 2:
         return []
     if table.has_header and all(_is_optional(c.name) for c in labels if c not in grades):
         return []
     grade = next((c for c in grades if len(c.values) == min(len(g.values) for g in grades)), grades[0])
     value = "rank" if _RANK.search(grade.name) else "grade"
-    others = [c for c in labels if c is not grade and (not _is_optional(c.name) or _names_annotator(c.name))]
-    if item := _item_by_name(table):
+    others = [
+        c
+        for c in labels
+        if c is not grade and not c.fractional and (not _is_optional(c.name) or _names_annotator(c.name))
+    ]
+    if (item := _item_by_name(table)) and any(c.name == item for c in columns if len(c.values) > 1):
         who = next((c.name for c in others if _names_annotator(c.name)), "")
         return [({"annotator": who} if who else {}) | {"item": item, value: grade.name}]
     if not others:
         return []
+    if (known := [c for c in others if _names_annotator(c.name)]) and len(others) > 2:
+        rest = [c for c in others if c not in known]
+        others = [known[0], next((c for c in rest if not c.numeric), rest[0])] if rest else others
     others = others[:2]
     # Workers have names such as w17; else there are usually fewer of them than of items.
     others.sort(key=lambda c: (not _is_optional(c.name), not any(map(_WORKER.fullmatch, c.values)), len(c.values)))
     roles = dict(zip(("annotator", "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
     return [roles | {value: grade.name}]
+
+
+def _is_scale(column: ColumnSample) -> bool:
+    """Return whether cells are words of a scale, or numbers before words: 6: weak accept."""
+    return is_scale_of_words(column.values) or bool(column.cells.drop_nulls().str.contains(r"^\d+ ?[:=–-] ?\D").all())
 
 
 def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> dict[str, str]:
@@ -475,11 +508,18 @@ def make_guide(
         except CrowdrankError:
             continue
         return Guide(_rows(table, roles), _call(source, columns, table.has_header, options), columns)
-    sides, item = named_sides(table), _item_by_name(table)
+    sides, item = named_sides(table) or _likely_sides(table), _item_by_name(table)
     template = {"left": "COLUMN", "right": "COLUMN", "winner": _winner_template(table), **sides}
     if item and not sides:
         template = {"item": item, "grade": "COLUMN"}
     return Guide(_rows(table, {}), _call(source, {**template, **given}, table.has_header, options))
+
+
+def _likely_sides(table: SourceTable) -> dict[str, str]:
+    """Return two columns of the same words, which are probably the sides."""
+    columns = [column for column in sample_columns(table) if column.present and not column.numeric]
+    alike = [(a, b) for n, a in enumerate(columns) for b in columns[n + 1 :] if not a.long and _same_items(a, b)]
+    return {"left": alike[0][0].name, "right": alike[0][1].name} if len(alike) == 1 else {}
 
 
 def _winner_template(table: SourceTable) -> str:

@@ -158,8 +158,8 @@ def read(
     """
     table, format_name = _open(source, format, encoding, header)
     try:
-        table, match = _match_shape(table, kind, columns)
-        rows, found = _build(table, match, features, strict)
+        shaped, match = _match_shape(table, kind, columns)
+        rows, found = _build(shaped, match, features, strict)
     except FormatError as error:
         if not error.problem.startswith(table.name):
             error.problem = f"{table.name}: {error.problem}"

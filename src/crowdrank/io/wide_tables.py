@@ -413,6 +413,9 @@ _PLACE = re.compile(
     r"(?:choice|preference|pref|place|pick|rank)|(first|second|third|fourth|fifth|sixth|seventh|eighth)"
     r"(?:choice|preference|place|pick))"
 )
+_BARE_PLACE = re.compile(r"(?:.*\[)?(\d+)\]?")
+# In a table of ballots, how many people gave each.
+_BALLOT_COUNTS = frozenset(["count", "counts", "votes", "voters", "ballots", "frequency", "freq", "numvotes"])
 _ORDINAL = re.compile(rf"\d+(?:st|nd|rd|th)|{'|'.join(_ORDINALS)}")
 _BEST = frozenset(["best", "bestitem", "most", "mostitem", "bestchoice", "mostpreferred"])
 _WORST = frozenset(["worst", "worstitem", "least", "leastitem", "worstchoice", "leastpreferred"])
@@ -430,17 +433,21 @@ def read_choices(table: SourceTable) -> SourceTable | None:
 
 def _by_place(table: SourceTable) -> SourceTable | None:
     places: dict[int, str] = {}
-    # Columns that are called 1, 2, 3 are places if the same items are in all of them.
-    bare = table.has_header and {"1", "2"} <= {*table.columns}
+    # Columns that are called 1, 2, 3 or Q1[1], Q1[2], Q1[3] are places if the same items are in all of them.
+    numbers = {column: found[1] for column in table.columns if (found := _BARE_PLACE.fullmatch(column)) is not None}
+    bare = table.has_header and {"1", "2"} <= {*numbers.values()}
     for column in table.columns:
-        if bare and column.isdecimal():
-            places[int(column)] = column
+        if bare and column in numbers:
+            if places.setdefault(int(numbers[column]), column) != column:
+                return None
         elif (found := _place_of(column)) is not None:
             number = _ORDINALS[found[3]] if found[3] else int(found[1] or found[2])
             if places.setdefault(number, column) != column:
                 return None
     if len(places) < 2 or sorted(places) != list(range(1, len(places) + 1)):
         return None
+    if any(normalize_name(c) in _CHOSEN for c in table.columns if c not in places.values()):
+        return None  # options, of which another column says which was chosen
     columns = [places[n] for n in sorted(places)]
     cells = _labels(table, columns)
     if cells is None or any(_are_numbers(series) for series in cells):
@@ -449,7 +456,12 @@ def _by_place(table: SourceTable) -> SourceTable | None:
         return None
     lists = [[[item] for item in row if item] for row in zip(*(series.to_list() for series in cells), strict=True)]
     note = f"Each row is a list, best first: {list_names(columns)}."
-    return with_order(table, free_name(table, "order"), _as_places(lists), note, "")
+    found = with_order(table, free_name(table, "order"), _as_places(lists), note, "")
+    count = _column(table, _BALLOT_COUNTS)
+    if not count or not is_numeric(table, count) or not (_numbers(table, [count]) > 0).all():
+        return found
+    counted = f"{count!r} was read as how often each list was given."
+    return replace(found, roles={**found.roles, "weight": count}, notes=(*found.notes, counted))
 
 
 def _same_in_all(cells: Sequence[pl.Series]) -> bool:
@@ -552,6 +564,9 @@ def _as_places(lists: Sequence[Sequence[Sequence[str]]]) -> pl.Series:
 
 _SIDE = "a|b|1|2|i|j|x|y|left|right|home|away"
 _WINS = re.compile(rf"(?:wins?|count|votes|n)({_SIDE})|({_SIDE})(?:wins?|count|votes)")
+_TICKED = re.compile(
+    rf"(?:wins?|winner|won|better|preferred|chosen)({_SIDE})|({_SIDE})(?:wins?|winner|won|better|preferred|chosen)"
+)
 _FIRST = ("a", "1", "i", "x", "left", "home")
 _DRAWN = frozenset(["ties", "tie", "draws", "draw", "drawn", "nties", "numties", "counttie", "tiecount"])
 _RATER = re.compile(rf"(?:{'|'.join(ANNOTATOR_WORDS)}|participant|subject|subj|sub|user|student|obs)(?:id)?\d+")
@@ -562,7 +577,7 @@ _MIN_RATERS = 2
 
 def read_tallies(table: SourceTable, kind: str | None) -> SourceTable | None:
     """Return one row per side with its wins as the weight, or one row per grade; None if the columns are neither."""
-    if kind in (None, "comparisons") and (found := _wins(table)) is not None:
+    if kind in (None, "comparisons") and (found := _wins(table) or _ticked_sides(table)) is not None:
         return found
     return _raters(table) if kind in (None, "ratings") else None
 
@@ -593,6 +608,23 @@ def _wins(table: SourceTable) -> SourceTable | None:
         roles={**table.roles, **pair, "winner": winner, "weight": weight},
         notes=(*table.notes, note),
     )
+
+
+def _ticked_sides(table: SourceTable) -> SourceTable | None:
+    """Return the winner of each row if two columns say for each side whether it won: a_wins, b_wins."""
+    sides: dict[str, str] = {}
+    for column in table.columns:
+        if (match := _TICKED.fullmatch(normalize_name(column))) is not None:
+            sides.setdefault("left" if (match[1] or match[2]) in _FIRST else "right", column)
+    cells = _labels(table, [sides["left"], sides["right"]]) if len(sides) == 2 and _named_sides(table) else None
+    if cells is None or any(not {*c.drop_nulls().str.to_lowercase()} <= {"true", "false"} for c in cells):
+        return None
+    won = [(c.str.to_lowercase() == "true").fill_null(False) for c in cells]
+    words = pl.when(won[0] & ~won[1]).then(pl.lit("left")).when(won[1] & ~won[0]).then(pl.lit("right"))
+    winner = free_name(table, "winner")
+    note = f"{sides['left']!r} and {sides['right']!r} say who won; neither or both is a tie."
+    said = pl.select(words.otherwise(pl.lit("tie")).alias(winner))
+    return with_columns_computed(table, said, roles={**table.roles, "winner": winner}, notes=(*table.notes, note))
 
 
 _GAMES = re.compile(r"[01½=]+")

@@ -16,8 +16,10 @@ from crowdrank.io.formats.base import (
     load_records,
     optional,
     renamed_frame,
+    true_rows,
     winner_sides,
 )
+from crowdrank.io.rows import parse_labels
 from crowdrank.io.source_table import SourceTable, with_columns_computed
 from crowdrank.io.sources import Source
 from crowdrank.io.writer import TABLE_SUFFIXES, write_table
@@ -83,6 +85,31 @@ LMSYS_55K = Format(
     description="The arena's votes as on Kaggle: model_a, model_b and one column for each of the three outcomes.",
     known_by="columns model_a, model_b, winner_model_a and winner_model_b",
     read=_read_one_hot,
+)
+
+
+def _read_comparia(source: Source) -> SourceTable:
+    table = source.table
+    chosen, equal = (find_required(table, name, "comparia") for name in ("chosen_model_name", "both_equal"))
+    tied = true_rows(table, equal)
+    names = parse_labels(table.load([chosen], None)[chosen], strip_spaces=True)
+    winner = pl.select(pl.when(pl.lit(pl.Series(tied))).then(pl.lit("tie")).otherwise(names).alias("winner"))
+    return assign_roles(
+        with_columns_computed(table, winner),
+        "comparia",
+        left="model_a_name",
+        right="model_b_name",
+        winner="winner",
+        annotator="visitor_id?",
+        time="timestamp?",
+    )
+
+
+COMPARIA = Format(
+    name="comparia",
+    description="Votes of the arena compar:IA: two models, the chosen one, and whether both were equal.",
+    known_by="columns model_a_name, model_b_name, chosen_model_name and both_equal",
+    read=_read_comparia,
 )
 
 
