@@ -24,7 +24,7 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
-from crowdrank.inference.pair_curvature import PairCurvature
+from crowdrank.inference.curvature import PairCurvature
 from crowdrank.inference.special import (
     HALF_LOG_TWO_PI,
     ROOT_HALF,
