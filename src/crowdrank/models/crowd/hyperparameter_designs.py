@@ -99,7 +99,7 @@ class StarExplorer(Explorer):
         null = self._null(star)
         found = star.modes
         if (refined := self._refined_if_skewed(centre, star.curvature)) is not None:
-            found = [self._moved(mode, centre, refined) for mode in found]
+            found = [self._shifted_like(mode, centre, refined) for mode in found]
         if self.may_be_reversed(centre):
             reversed_mode = self.mode(coordinates(centre.hyper), -centre.scores, centre.hyper.tie)
             behind = reversed_mode.log_weight - centre.log_weight
@@ -128,7 +128,7 @@ class StarExplorer(Explorer):
             max_steps=self.max_steps,
             max_step=MAX_STEP,
         )
-        return self.weighed(mode.hyper, found)
+        return self.with_evidence(mode.hyper, found)
 
     def _refined_if_skewed(self, mode: Mode, curvature: FloatArray) -> Mode | None:
         """The variational approximation and the hyperparameters that belong to it, if it differs from Laplace's.
@@ -144,22 +144,22 @@ class StarExplorer(Explorer):
         found = self._refine(mode.hyper, mode.scores, mode.root)
         if found.shift < _SKEWED:
             return None
-        found = self._settled(mode.hyper, found)
+        found = self._refined_until_stable(mode.hyper, found)
         step, last_gradient = None, np.zeros(len(self.free))
         for _ in range(min(_REFINED_ROUNDS, self.max_steps)):
             mode = replace(mode, scores=found.mean, root=found.root)
             gradient = self.evidence_gradient(mode, found.evaluation.tables)
             if step is not None:
                 curvature = _updated(curvature, step, last_gradient, gradient)
-            hyper, distance = self._ahead(mode, np.asarray(np.linalg.solve(curvature, gradient)), gradient)
+            hyper, distance = self._step_within_limit(mode, np.asarray(np.linalg.solve(curvature, gradient)), gradient)
             step = (np.array(coordinates(hyper)) - coordinates(mode.hyper))[self.free]
             mode, last_gradient = replace(mode, hyper=hyper), gradient
-            found = self._settled(hyper, found)
+            found = self._refined_until_stable(hyper, found)
             if distance < _REFINED_TOLERANCE:
                 break
         return replace(mode, scores=found.mean, root=found.root)
 
-    def _ahead(self, mode: Mode, step: FloatArray, gradient: FloatArray) -> tuple[Hyperparameters, float]:
+    def _step_within_limit(self, mode: Mode, step: FloatArray, gradient: FloatArray) -> tuple[Hyperparameters, float]:
         """Hyperparameters after a step of limited length, and the length of the step in standard errors."""
         at = np.array(coordinates(mode.hyper))
         at[self.free] += step * min(1.0, _LONGEST_STEP / max(float(np.max(np.abs(step))), 1e-12))
@@ -168,7 +168,7 @@ class StarExplorer(Explorer):
             tie = fit_ties(self.objective.at(mode.hyper), mode.scores)
         return self.hyperparameters((at[0], at[1], at[2]), tie), float(gradient @ step) ** 0.5
 
-    def _settled(
+    def _refined_until_stable(
         self, hyper: Hyperparameters, found: NormalApproximation[MeanEvaluation]
     ) -> NormalApproximation[MeanEvaluation]:
         """The variational approximation for these hyperparameters, found from another one."""
@@ -189,7 +189,7 @@ class StarExplorer(Explorer):
         for _ in range(_SMOOTHED_ROUNDS):
             smoothed = _Smoothed(self.objective.at(mode.hyper), signs / np.sqrt(mode.curvature.diagonal))
             found = maximize(smoothed, mode.scores, tolerance=tolerance, max_steps=self.max_steps, max_step=MAX_STEP)
-            mode = self.weighed(mode.hyper, found)
+            mode = self.with_evidence(mode.hyper, found)
             hyper, factor = self.improved(mode)
             mode = replace(mode, hyper=hyper, scores=factor * mode.scores)
         return replace(mode, found=replace(search, evaluation=mode.found.evaluation))
@@ -212,7 +212,7 @@ class StarExplorer(Explorer):
         pairs = _PAIRS if self.rows < _THICK * self.items else _FEWER_PAIRS
         return gauss_hermite_draws(pairs, self.items, np.random.default_rng(self.items))
 
-    def _moved(self, mode: Mode, centre: Mode, refined: Mode) -> Mode:
+    def _shifted_like(self, mode: Mode, centre: Mode, refined: Mode) -> Mode:
         """A mode moved as the refinement moved the centre: hyperparameters, mean and precision."""
         assert mode.root is not None
         assert centre.root is not None
@@ -356,24 +356,24 @@ class LatticeExplorer(Explorer):
         return replace(self, objective=self.objective.at(hyper))
 
     def _explore_lattice(self, best: Mode) -> list[Mode]:
-        first_reading = self._flood(best.scores, self._first_place())
-        middle = max(first_reading, key=lambda place: first_reading[place].log_weight)
+        first_reading = self._flood_fill(best.scores, self._first_index())
+        middle = max(first_reading, key=lambda index: first_reading[index].log_weight)
         if (reflected := self.reflected(first_reading[middle])) is not None:
-            first_reading = self._flood(reflected.scores, self._first_place())
-            middle = max(first_reading, key=lambda place: first_reading[place].log_weight)
+            first_reading = self._flood_fill(reflected.scores, self._first_index())
+            middle = max(first_reading, key=lambda index: first_reading[index].log_weight)
         top = first_reading[middle]
         found = list(first_reading.values())
         reversed_mode = self.mode(coordinates(top.hyper), -top.scores)
         if top.distance_to(reversed_mode.scores) > 1.0 and reversed_mode.log_weight > top.log_weight - IMPLAUSIBLE:
-            for place, mode in self._flood(reversed_mode.scores, middle, top.log_weight).items():
-                counterpart = first_reading.get(place)
+            for index, mode in self._flood_fill(reversed_mode.scores, middle, top.log_weight).items():
+                counterpart = first_reading.get(index)
                 apart = np.inf if counterpart is None else counterpart.distance_to(mode.scores)
                 if apart > 1.0:  # modes that overlap must not be counted twice
                     overlap = float(np.exp(-(apart**2) / 8.0))
                     found.append(replace(mode, is_reversed=True, log_weight=mode.log_weight + np.log1p(-overlap)))
         return found
 
-    def _flood(
+    def _flood_fill(
         self, start: FloatArray, origin: tuple[int, ...], at_least: float = -np.inf
     ) -> dict[tuple[int, ...], Mode]:
         """All lattice points of sufficient weight, found from neighbour to neighbour, the best first."""
@@ -381,54 +381,54 @@ class LatticeExplorer(Explorer):
         queue = [(-found[origin].log_weight, origin)]
         best = max(found[origin].log_weight, at_least)
         while queue:
-            weight, place = heapq.heappop(queue)
+            weight, index = heapq.heappop(queue)
             if -weight < best - _NEGLIGIBLE:
                 break
-            for neighbour in self._neighbours(place):
+            for neighbour in self._neighbours(index):
                 if neighbour not in found:
-                    mode = self._mode_on_lattice(neighbour, _extrapolate(found, place, neighbour))
+                    mode = self._mode_on_lattice(neighbour, _extrapolate(found, index, neighbour))
                     found[neighbour] = mode
                     best = max(best, mode.log_weight)
                     heapq.heappush(queue, (-mode.log_weight, neighbour))
-        return {place: mode for place, mode in found.items() if mode.log_weight >= best - _NEGLIGIBLE - 2.0}
+        return {index: mode for index, mode in found.items() if mode.log_weight >= best - _NEGLIGIBLE - 2.0}
 
-    def _mode_on_lattice(self, place: tuple[int, ...], start: FloatArray) -> Mode:
-        mode = self.mode(self._lattice_point(place), start)
+    def _mode_on_lattice(self, index: tuple[int, ...], start: FloatArray) -> Mode:
+        mode = self.mode(self._lattice_point(index), start)
         return mode if self.is_allowed(mode.scores) else replace(mode, log_weight=-np.inf)
 
-    def _first_place(self) -> tuple[int, int, int]:
+    def _first_index(self) -> tuple[int, int, int]:
         """The lattice point from which exploration starts: the first spread of scores, and a typical crowd.
 
         If annotators are known to answer in reverse, it is the crowd with the lowest quality.
         """
         hyper = self.objective.hyper
         steps = (np.log(hyper.scale) - _ORIGIN[0]) / _STEPS[0]
-        first = int(np.clip(np.rint(steps), _LOWEST[0], self._highest[0]))
+        first = int(np.clip(np.rint(steps), _LOWEST[0], self._largest_index[0]))
         return (first, _LOWEST[1], _HIGHEST[2]) if hyper.quality.mean < 0.5 else (first, 0, 0)
 
     @cached_property
-    def _highest(self) -> tuple[int, int, int]:
+    def _largest_index(self) -> tuple[int, int, int]:
         """The highest lattice index along each axis."""
         steps = (np.log(self.largest_scale) - _ORIGIN[0]) / _STEPS[0]
         return (int(min(np.ceil(steps), _HIGHEST[0])), *_HIGHEST[1:])
 
-    def _lattice_point(self, place: tuple[int, ...]) -> Coordinates:
+    def _lattice_point(self, index: tuple[int, ...]) -> Coordinates:
         given = coordinates(self.objective.hyper)
-        free = _ORIGIN + _STEPS * np.array(place)
+        free = _ORIGIN + _STEPS * np.array(index)
         a, b, c = (given[axis] if self.fixed[axis] else float(free[axis]) for axis in range(3))
         return a, b, c
 
-    def _neighbours(self, place: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
+    def _neighbours(self, index: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
         for axis in self.free:
             for change in (-1, 1):
-                moved = list(place)
+                moved = list(index)
                 moved[axis] += change
-                if _LOWEST[axis] <= moved[axis] <= self._highest[axis]:
+                if _LOWEST[axis] <= moved[axis] <= self._largest_index[axis]:
                     yield moved[0], moved[1], moved[2]
 
 
-def _extrapolate(found: dict[tuple[int, ...], Mode], place: tuple[int, ...], neighbour: tuple[int, ...]) -> FloatArray:
+def _extrapolate(found: dict[tuple[int, ...], Mode], index: tuple[int, ...], neighbour: tuple[int, ...]) -> FloatArray:
     """Starting scores at a neighbour of a lattice point, from those behind it if they are known."""
-    behind = found.get(tuple(2 * a - b for a, b in zip(place, neighbour, strict=True)))
-    scores = found[place].scores
+    behind = found.get(tuple(2 * a - b for a, b in zip(index, neighbour, strict=True)))
+    scores = found[index].scores
     return scores if behind is None else 2.0 * scores - behind.scores

@@ -194,7 +194,7 @@ class Explorer:
             max_steps=self.max_steps,
             max_step=MAX_STEP,
         )
-        return self.weighed(hyper, found)
+        return self.with_evidence(hyper, found)
 
     def hyperparameters(self, at: Coordinates, tie: TieDistribution) -> Hyperparameters:
         log_scale, log_alpha, log_beta = np.clip(at, -6.0, 7.0)
@@ -203,7 +203,7 @@ class Explorer:
         alpha, beta = float(np.exp(log_alpha)), float(np.exp(log_beta))
         return Hyperparameters(float(np.exp(log_scale)), QualityDistribution(alpha / (alpha + beta), alpha + beta), tie)
 
-    def weighed(self, hyper: Hyperparameters, found: OptimizeResult) -> Mode:
+    def with_evidence(self, hyper: Hyperparameters, found: OptimizeResult) -> Mode:
         size = len(found.parameters)
         curvature = marginal_curvature(found.evaluation)
         root = curvature.cholesky() if size <= MAX_DENSE_ITEMS else None
