@@ -56,7 +56,7 @@ _RESULTS = re.compile(r"result|outcome|winner", re.IGNORECASE)
 _COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
 # Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
 _CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
-_MOST_CODES, _MAX_GRADE = 11, 10
+_MOST_CODES, _MAX_GRADE, _MAX_POINTS, _MIN_NAMED = 11, 10, 100, 3
 # Columns in which 1 to 5 may go from the first side to the second, and the usual lengths of such scales.
 _SCALE = re.compile(
     r"prefer|choice|choose|scale|slider|likert|better|comparison|rating|score|judg|answer|response|label|vote",
@@ -64,6 +64,7 @@ _SCALE = re.compile(
 )
 _SCALE_SIZES = (5, 6, 7, 9)
 _RANK = re.compile(r"rank|place|position", re.IGNORECASE)
+_BEATS = frozenset(["beats", "beat", "defeats", "defeated", "def", "def.", "d.", "over", "won", ">"])
 # Keys on both sides of the keyboard, as experiments use them.
 _KEYS = ("fj", "zm", "qp", "sk", "dk", "al", "ei", "sl")
 _SIDED = re.compile(r"(.*?)[ _.-]?([12]|[ab]|left|right|first|second)", re.IGNORECASE)
@@ -158,6 +159,12 @@ def guess_unnamed(table: SourceTable) -> Mapping[str, str]:
         if columns[1].cells.str.contains(" > ", literal=True).all():
             return {"annotator": columns[0].name, "order": columns[1].name}
         return {"winner": columns[0].name, "loser": columns[1].name} if _same_items(*columns) else {}
+    if len(columns) == 3 and _same_items(columns[0], columns[2]):  # ann beats bob, or ann 3-1 bob
+        left, between, right = columns
+        if {word.casefold() for word in between.values} <= _BEATS:
+            return {"winner": left.name, "loser": right.name}
+        if between.cells.str.contains(r"^\d+\s*[-–:]\s*\d+$").all():
+            return {"left": left.name, "winner": between.name, "right": right.name}
     left, right, winner = columns[-3:]
     if not _same_items(left, right) or winner.values > left.values | right.values:
         return {}
@@ -192,6 +199,8 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
     if not any(_are_sides(table, *sides, by_name) for sides in found):
         suggestions += _find_ratings(table, columns)
     suggestions += [{"order": column.name} for column in columns if _holds_lists(column)]
+    if not found:
+        suggestions += [{"order": c.name} for c in columns if c.cells.drop_nulls().str.contains(r"[^>]>[^>]").all()]
     return [_with_optional(table, roles, columns) for roles in suggestions]
 
 
@@ -418,7 +427,8 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     others = others[:2]
     # Workers have names such as w17; else there are usually fewer of them than of items.
     others.sort(key=lambda c: (not _is_optional(c.name), not any(map(_WORKER.fullmatch, c.values)), len(c.values)))
-    roles = dict(zip(("annotator", "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
+    giver = "list" if value == "rank" and not _names_annotator(others[0].name) else "annotator"
+    roles = dict(zip((giver, "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
     return [roles | {value: grade.name}]
 
 
@@ -428,14 +438,19 @@ def _is_scale(column: ColumnSample) -> bool:
 
 
 def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> dict[str, str]:
-    """Return the item and the columns of grades if all other columns are grades on one short scale, one per person."""
-    item = _item_by_name(table)
+    """Return the item and the columns of grades if all other columns are grades on one scale, one per person."""
+    item, most = _item_by_name(table), _MAX_GRADE
+    if not item and columns and columns[0].one_each and not columns[0].numeric and len(columns) > _MIN_NAMED:
+        item, most = columns[0].name, _MAX_POINTS
     rest = [column for column in columns if column.name != item and normalize_name(column.name) not in NOT_ITEMS]
     numbers = [column for column in rest if column.numeric and "," not in column.name]
     if not item or len(rest) < 2 or len(numbers) < len(rest):
         return {}
-    seen = np.concatenate([parse_numbers(column.cells) for column in numbers])
-    graded = bool(np.nanmin(seen) >= 0 and np.nanmax(seen) <= _MAX_GRADE)
+    grades = [parse_numbers(column.cells) for column in numbers]
+    low, high = max(np.nanmin(seen) for seen in grades), min(np.nanmax(seen) for seen in grades)
+    graded = min(np.nanmin(seen) for seen in grades) >= 0 and max(np.nanmax(seen) for seen in grades) <= most
+    # With no name to tell what the rows are, the numbers of all columns must overlap as those of one scale do.
+    graded = graded and (most == _MAX_GRADE or low <= high)
     return {"item": item, "grade": ",".join(column.name for column in numbers)} if graded else {}
 
 

@@ -579,7 +579,7 @@ def read_tallies(table: SourceTable, kind: str | None) -> SourceTable | None:
     """Return one row per side with its wins as the weight, or one row per grade; None if the columns are neither."""
     if kind in (None, "comparisons") and (found := _wins(table) or _ticked_sides(table)) is not None:
         return found
-    return _raters(table) if kind in (None, "ratings") else None
+    return _raters(table, kind) if kind in (None, "ratings") else None
 
 
 def _wins(table: SourceTable) -> SourceTable | None:
@@ -699,7 +699,7 @@ def _named_sides(table: SourceTable) -> dict[str, str] | None:
     return {}
 
 
-def _raters(table: SourceTable) -> SourceTable | None:
+def _raters(table: SourceTable, kind: str | None) -> SourceTable | None:
     if _named_sides(table) is not None:  # answers to comparisons, not grades
         return None
     group = [column for column in table.columns if _RATER.fullmatch(normalize_name(column))]
@@ -709,7 +709,19 @@ def _raters(table: SourceTable) -> SourceTable | None:
     item = _item_column(table, [column for column in table.columns if column not in group])
     if len(group) < _MIN_RATERS or not item or not all(is_numeric(table, column) for column in group):
         return None
+    numbers = _numbers(table, group)
+    if kind is None and len(numbers) >= _MIN_LISTED and _are_ranks(numbers.T):
+        return _ranks_of_items(table, group, item)
     return _grades_of_items(table, group, item)
+
+
+def _ranks_of_items(table: SourceTable, group: Sequence[str], item: str) -> SourceTable:
+    """Return one row per rank of a table with items in rows and the ranks of each annotator in a column."""
+    who, rank = free_name(table, "annotator"), free_name(table, "rank")
+    note = f"Each row is an item, and its ranks by {len(group)} annotators are in {list_names(group)}: 1 is the best."
+    found = unpivot(table, group, {column: column for column in group}, who, rank)
+    roles = {**table.roles, "item": item, "annotator": who, "rank": rank}
+    return replace(found, roles=roles, notes=(*table.notes, note))
 
 
 def _grades_of_items(table: SourceTable, group: Sequence[str], item: str) -> SourceTable:
