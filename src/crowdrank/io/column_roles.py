@@ -60,9 +60,10 @@ _PARTICIPANT_WORDS = "user participant person respondent subject visitor prolifi
 _ITEM_WORDS = (
     "item object document doc candidate stimulus option entity alternative condition image img video model system "
     "generator player team driver method essay project product submission representation choice argument policy movie "
-    "film song book poster sentence summary stim sys ratee gradee reviewee paper "
-    "fighter athlete competitor contestant horse sample"
+    "film song book poster sentence summary stim"
 )
+# Tried after the others, beside which they often stand: the sample that a model was shown, the paper of an author.
+_OTHER_ITEM_WORDS = "sys ratee gradee reviewee paper fighter athlete competitor contestant horse sample"
 _TEXT_WORDS = "response output answer text conversation completion translation caption generation humanref"
 _DURATION_WORDS = (
     "duration timetaken responsetime worktime reactiontime decisiontime leadtime timespent elapsed work response"
@@ -87,7 +88,7 @@ def _durations() -> dict[str, float]:
 
 
 DURATIONS = _durations()
-ITEM_WORDS = tuple(_ITEM_WORDS.split())
+ITEM_WORDS = (*_ITEM_WORDS.split(), *_OTHER_ITEM_WORDS.split())
 ANNOTATOR_WORDS = ("annotator", *_ANNOTATOR_WORDS.split())
 # In a grid with voters in rows: names of voters, and columns of numbers that are not items.
 GRID_ANNOTATORS = frozenset(
@@ -129,12 +130,15 @@ SYNONYMS: dict[str, Tiers] = {
         _with_end(_ITEM_WORDS, "name"),
         tuple(_ITEM_WORDS.split()[1:]),
         (*_with_id(_ITEM_WORDS), "docno"),
+        _with_end(_OTHER_ITEM_WORDS, "name"),
+        tuple(_OTHER_ITEM_WORDS.split()),
+        _with_id(_OTHER_ITEM_WORDS),
     ),
     "grade": _tiers(
         "grade", "rating", "score", "stars relevance label mark points judgment judgement", "rawscore rawscr"
     ),
     "rank": _tiers("rank", "position", "place placement", "ranking"),
-    "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid event eventid heat heatid"),
+    "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid", "event eventid heat heatid"),
     "order": _tiers("order", "orderbestfirst", "ranking preferenceorder rankedlist"),
     "weight": _tiers("weight", "weights"),
     "time": each(
@@ -186,6 +190,9 @@ def _side_pairs() -> PairTiers:
             _by_mark(_ITEM_WORDS, "name"),
             _by_mark(_ITEM_WORDS),
             _by_mark(_ITEM_WORDS, "id"),
+            _by_side(_OTHER_ITEM_WORDS, "name") + _by_mark(_OTHER_ITEM_WORDS, "name"),
+            _by_side(_OTHER_ITEM_WORDS) + _by_mark(_OTHER_ITEM_WORDS),
+            _by_side(_OTHER_ITEM_WORDS, "id") + _by_mark(_OTHER_ITEM_WORDS, "id"),
             [("home", "away"), ("home", "visitor"), ("heim", "gast"), ("homeneutral", "visitorneutral")],
             [("white", "black")],
             [("links", "rechts"), ("gauche", "droite"), ("izquierda", "derecha"), ("rfighter", "bfighter")],
