@@ -86,6 +86,8 @@ _BUILDERS: dict[str, Callable[[Rows], Judgments]] = {
     "rankings": build_rankings,
 }
 _MIN_ROWS_FOR_QUERY_NOTE = 20
+# Columns that can only mean one comparison per row, so that no other shape needs to be tried.
+_ONE_COMPARISON_PER_ROW = frozenset(["left", "right", "winner"])
 
 
 class ReadOptions(TypedDict, total=False):
@@ -320,6 +322,8 @@ def _match_shape(
     table: SourceTable, kind: str | None, columns: Mapping[str, str | None] | None
 ) -> tuple[SourceTable, RoleMatch]:
     """Match columns to roles; a table with several judgments per row is changed to one per row."""
+    if not columns and kind in (None, "comparisons") and _ONE_COMPARISON_PER_ROW.issubset(table.columns):
+        return table, match_roles(table, kind, {})
     table, given = spread_roles(table, columns)
     defining = DEFINING_ROLES & ({role for role, column in given.items() if column} | set(table.roles))
     if not defining and kind in (None, "comparisons") and (games := read_crosstable(table)) is not None:
