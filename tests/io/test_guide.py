@@ -205,6 +205,11 @@ def test_columns_that_would_rank_nonsense_are_not_suggested() -> None:
     )
 
 
+def test_codes_that_are_also_ids_are_suggested_as_the_winner() -> None:
+    rows = {"idA": list("012012"), "idB": list("345345"), "choseA": list("011001"), "who": list("uvuvuv")}
+    assert "{'left': 'idA', 'right': 'idB', 'winner': 'choseA:0=right,1=left'}" in guide(rows)
+
+
 def test_keys_and_grades_by_name_are_suggested() -> None:
     keys = {"left": list("xyzxyz"), "right": list("yzxzxy"), "response": list("fjfjff")}
     assert "'winner': 'response:f=left,j=right'" in guide(keys)

@@ -105,6 +105,9 @@ SHAPES = {
     "monkey.csv": "Respondent ID,Collector ID,Rank these,,\n,,Tea,Milk,Juice\n1,7,2,1,3\n2,7,1,3,2\n",
     "chat.json": '[{"chosen":[{"role":"a","content":"x"}],"rejected":[{"role":"a","content":"y"}]},'
     '{"chosen":[{"role":"a","content":"z"}],"rejected":[{"role":"a","content":"x"}]}]',
+    "likert.csv": "Timestamp,Is tea nice,Is milk,Is juice\n1/2,Agree,Neutral,Disagree\n1/3,Disagree,Agree,Agree\n",
+    "practice.csv": "left,right,winner,is_practice\nx,y,x,True\ny,z,z,False\nz,x,z,False\n",
+    "thousands.csv": 'team1,team2,score1,score2\nx,y,"1,234",999\ny,x,"12,345","12,344"\n',
     "dates.csv": "Date,Time,home,away,winner\n31/12/2020,12:30,x,y,x\n01/01/2021,15:00,y,z,z\n",
     "shiny.csv": 'judge_id,decision,time_taken\n1,"p4,p2 -> p2,p4",2500\n1,"p4,p7 -> p4,p7",900\n',
 }

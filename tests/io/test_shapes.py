@@ -698,3 +698,20 @@ def test_words_of_other_languages(tmp_path: Path) -> None:
     assert said(load(text, tmp_path)[0]) == "x>y y=z z<x"
     text = "Prüfer;Links;Rechts;Gewinner\nann;x;y;rechts\nbob;y;z;unentschieden\n"
     assert said(load(text, tmp_path)[0]) == "x<y y=z"
+
+
+def test_trials_for_practice_are_set_aside(tmp_path: Path) -> None:
+    found, report = load("left,right,winner,is_practice\nx,y,x,True\ny,z,z,False\n", tmp_path)
+    assert (said(found), report.set_aside) == ("y<z", {"practice": 1})
+
+
+def test_commas_between_thousands_are_no_decimal_points(tmp_path: Path) -> None:
+    found, _ = load('team1,team2,score1,score2\nx,y,"1,234",999\ny,x,"12,345","12,344"\n', tmp_path)
+    assert said(found) == "x>y y>x"
+
+
+def test_a_form_of_words_is_a_grid(tmp_path: Path) -> None:
+    text = "Timestamp,Tea is nice,Milk is nice,Juice is nice\n1/2,Agree,Neutral,Disagree\n1/3,Disagree,Agree,Agree\n"
+    found, _ = load(text, tmp_path)
+    assert isinstance(found, Ratings)
+    assert sorted(found.grade.tolist()) == [1, 1, 2, 3, 3, 3]

@@ -56,7 +56,7 @@ _ANNOTATOR_WORDS = (
     "worker judge rater observer voter assessor performer coder labeler labeller evaluator reviewer grader juror "
     "listener viewer taster prüfer juge juez"
 )
-_PARTICIPANT_WORDS = "user participant person respondent subject visitor prolific"
+_PARTICIPANT_WORDS = "user participant person respondent subject visitor prolific subj"
 _ITEM_WORDS = (
     "item object document doc candidate stimulus option entity alternative condition image img video model system "
     "generator player team driver method essay project product submission representation choice argument policy movie "

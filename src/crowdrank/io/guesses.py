@@ -310,8 +310,8 @@ def _find_winners(
             found.append((-known, column.name))
         elif column.cells.str.contains(r"^-?[01](\s*,\s*-?[01])+$").mean() == 1:
             found.append((-2.0, f"{column.name}:1=left,0=tie,-1=right"))
-        elif len(unclear) in (2, 3) and column.values <= {"0", "1", "2", "3"}:
-            found.append((0.0, f"{column.name}:{_code_meanings(unclear, column.name)}"))
+        elif len(column.values) in (2, 3) and column.values <= {"0", "1", "2", "3"}:
+            found.append((0.0, f"{column.name}:{_code_meanings(sorted(column.values), column.name)}"))
         elif 2 < len(unclear) <= _MOST_CODES and {-float(code) for code in unclear} == {float(c) for c in unclear}:
             signs = {code: "left" if float(code) > 0 else "right" if float(code) < 0 else "tie" for code in unclear}
             found.append((0.0, f"{column.name}:{','.join(f'{code}={word}' for code, word in signs.items())}"))
@@ -398,7 +398,9 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
         # A time at the end tells the usual order: user, item, rating, time.
         return [dict(zip(("annotator", "item", "grade"), (c.name for c in columns), strict=False))]
     labels = [c for c in columns if not c.one_each and not c.long and len(c.values) > 1 and not _COUNTS.search(c.name)]
-    labels = [c for c in labels if not c.clock]
+    names = {column.name for column in columns}
+    sided = {name for first in names if (second := _other_side(first)) in names for name in (first, second)}
+    labels = [c for c in labels if not c.clock and c.name not in sided]
     if table.has_header and (several := _grades_by_column(table, columns)):
         return [several]
     grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or _is_scale(c)]
@@ -447,10 +449,9 @@ def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> di
     if not item or len(rest) < 2 or len(numbers) < len(rest):
         return {}
     grades = [parse_numbers(column.cells) for column in numbers]
-    low, high = max(np.nanmin(seen) for seen in grades), min(np.nanmax(seen) for seen in grades)
-    graded = min(np.nanmin(seen) for seen in grades) >= 0 and max(np.nanmax(seen) for seen in grades) <= most
+    lows, highs = [float(np.nanmin(seen)) for seen in grades], [float(np.nanmax(seen)) for seen in grades]
     # With no name to tell what the rows are, the numbers of all columns must overlap as those of one scale do.
-    graded = graded and (most == _MAX_GRADE or low <= high)
+    graded = min(lows) >= 0 and max(highs) <= most and (most == _MAX_GRADE or max(lows) <= min(highs))
     return {"item": item, "grade": ",".join(column.name for column in numbers)} if graded else {}
 
 
@@ -533,6 +534,7 @@ def make_guide(
 def _likely_sides(table: SourceTable) -> dict[str, str]:
     """Return two columns of the same words, which are probably the sides."""
     columns = [column for column in sample_columns(table) if column.present and not column.numeric]
+    columns = [column for column in columns if not is_scale_of_words(column.values)]
     alike = [(a, b) for n, a in enumerate(columns) for b in columns[n + 1 :] if not a.long and _same_items(a, b)]
     return {"left": alike[0][0].name, "right": alike[0][1].name} if len(alike) == 1 else {}
 

@@ -86,6 +86,7 @@ _BUILDERS: dict[str, Callable[[Rows], Judgments]] = {
     "rankings": build_rankings,
 }
 _MIN_ROWS_FOR_QUERY_NOTE = 20
+_PRACTICE = frozenset(["practice", "ispractice", "practicetrial", "ispracticetrial"])
 # Columns that can only mean one comparison per row, so that no other shape needs to be tried.
 _ONE_COMPARISON_PER_ROW = frozenset(["left", "right", "winner"])
 
@@ -222,7 +223,7 @@ def _open(source: Any, name: str | None, encoding: str | None, header: bool | No
 
 def _load_table(format_name: str, source: Source) -> SourceTable:
     if format_name == TIDY:  # nothing to translate, and no format module to import
-        return _with_last_messages(with_fields(source.table))
+        return _without_practice(_with_last_messages(with_fields(source.table)))
     try:
         return get_format(format_name).read(source)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -233,6 +234,16 @@ def _load_table(format_name: str, source: Source) -> SourceTable:
             option="format",
             value="NAME",
         ) from error
+
+
+def _without_practice(table: SourceTable) -> SourceTable:
+    """Set trials aside that a column marks as practice."""
+    column = next((c for c in table.columns if normalize_name(c) in _PRACTICE), None)
+    if column is None or (cells := table.load([column], None)[column]).dtype.is_nested():
+        return table
+    words = parse_labels(cells, strip_spaces=True).str.to_lowercase()
+    practice = words.is_in(("true", "1", "yes")).fill_null(False).to_numpy()
+    return replace(table, set_aside={**table.set_aside, "practice": practice}) if practice.any() else table
 
 
 def _with_last_messages(table: SourceTable) -> SourceTable:
