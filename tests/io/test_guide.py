@@ -205,6 +205,13 @@ def test_columns_that_would_rank_nonsense_are_not_suggested() -> None:
     )
 
 
+def test_the_number_of_a_document_is_not_suggested_as_its_grade() -> None:
+    numbers = [n % 6 for n in range(24)]
+    rows = {"who": ["ab"[n // 6 % 2] for n in range(24)], "what": ["xyz"[n % 3] for n in range(24)]}
+    shown = guide({**rows, "nr_of_it": numbers, "it": [f"d{n}" for n in numbers], "given": [n % 7 for n in range(24)]})
+    assert "'grade': 'given'" in shown
+
+
 def test_codes_that_are_also_ids_are_suggested_as_the_winner() -> None:
     rows = {"idA": list("012012"), "idB": list("345345"), "choseA": list("011001"), "who": list("uvuvuv")}
     assert "{'left': 'idA', 'right': 'idB', 'winner': 'choseA:0=right,1=left'}" in guide(rows)

@@ -56,7 +56,7 @@ _RESULTS = re.compile(r"result|outcome|winner", re.IGNORECASE)
 _COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
 # Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
 _CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
-_MOST_CODES, _MAX_GRADE, _MAX_POINTS, _MIN_NAMED = 11, 10, 100, 3
+_MOST_CODES, _MAX_GRADE, _MAX_POINTS, _MIN_NAMED, _MIN_NUMBERED = 11, 10, 100, 3, 5
 # Columns in which 1 to 5 may go from the first side to the second, and the usual lengths of such scales.
 _SCALE = re.compile(
     r"prefer|choice|choose|scale|slider|likert|better|comparison|rating|score|judg|answer|response|label|vote",
@@ -404,6 +404,8 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     if table.has_header and (several := _grades_by_column(table, columns)):
         return [several]
     grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or _is_scale(c)]
+    # A number that goes with another column one to one is its number, not a grade: document 7 is doc7.
+    grades = [c for c in grades if not any(_go_together(c, other) for other in labels if other is not c)]
     # Where there is a column such as `vote` or `chosen`, no other number says what people thought.
     choices = [c for c in labels if normalize_name(c.name) in _WINNER_NAMES - _GRADE_NAMES]
     grades = [c for c in grades if c in choices] if choices else grades
@@ -432,6 +434,14 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     giver = "list" if value == "rank" and not _names_annotator(others[0].name) else "annotator"
     roles = dict(zip((giver, "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
     return [roles | {value: grade.name}]
+
+
+def _go_together(first: ColumnSample, second: ColumnSample) -> bool:
+    """Return whether every value of one column goes with one value of the other."""
+    if len(first.values) != len(second.values) or len(first.values) < _MIN_NUMBERED:
+        return False
+    pairs = {*zip(first.cells.to_list(), second.cells.to_list(), strict=True)}
+    return len(pairs) == len(first.values)
 
 
 def _is_scale(column: ColumnSample) -> bool:
