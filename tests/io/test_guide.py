@@ -212,6 +212,11 @@ def test_the_number_of_a_document_is_not_suggested_as_its_grade() -> None:
     assert "'grade': 'given'" in shown
 
 
+def test_several_rows_of_a_judge_with_grades_in_columns_are_suggested() -> None:
+    rows = {"judge": list("aabbcc"), "Tea": list("321213"), "Milk": list("445532"), "Juice": list("544545")}
+    assert "columns={'grade': 'Tea,Milk,Juice'}" in guide(rows)
+
+
 def test_codes_that_are_also_ids_are_suggested_as_the_winner() -> None:
     rows = {"idA": list("012012"), "idB": list("345345"), "choseA": list("011001"), "who": list("uvuvuv")}
     assert "{'left': 'idA', 'right': 'idB', 'winner': 'choseA:0=right,1=left'}" in guide(rows)

@@ -401,7 +401,7 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     names = {column.name for column in columns}
     sided = {name for first in names if (second := _other_side(first)) in names for name in (first, second)}
     labels = [c for c in labels if not c.clock and c.name not in sided]
-    if table.has_header and (several := _grades_by_column(table, columns)):
+    if table.has_header and (several := _grades_by_column(table, columns) or _grades_of_a_person(columns)):
         return [several]
     grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or _is_scale(c)]
     # A number that goes with another column one to one is its number, not a grade: document 7 is doc7.
@@ -463,6 +463,18 @@ def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> di
     # With no name to tell what the rows are, the numbers of all columns must overlap as those of one scale do.
     graded = min(lows) >= 0 and max(highs) <= most and (most == _MAX_GRADE or max(lows) <= min(highs))
     return {"item": item, "grade": ",".join(column.name for column in numbers)} if graded else {}
+
+
+def _grades_of_a_person(columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return the columns of grades if all others but an annotator's are numbers on one scale, one column per item."""
+    rest = [column for column in columns if not _is_optional(column.name)]
+    names = {column.name for column in rest}
+    plain = all(c.numeric and not c.clock and "," not in c.name and _other_side(c.name) not in names for c in rest)
+    if len(rest) < _MIN_NAMED or not plain or not any(_names_annotator(column.name) for column in columns):
+        return {}
+    seen = np.concatenate([parse_numbers(column.cells) for column in rest])
+    graded = bool(np.nanmin(seen) >= 0 and np.nanmax(seen) <= _MAX_POINTS)
+    return {"grade": ",".join(column.name for column in rest)} if graded else {}
 
 
 def _holds_lists(column: ColumnSample) -> bool:
