@@ -168,9 +168,10 @@ CONVERGENCE_UNIT, REMEDY = "of change in the last iteration", "increase iteratio
 
 # Starting expertise: negative, because reversing all lists and the sign of θ gives the same likelihood.
 INITIAL_THETA = -1.0
-# EM approaches the right scale of the scores slowly, so their growth is extrapolated by this many further steps …
-_EXTRAPOLATED_STEPS = 4.0
-# … but by no more than this factor per iteration.
+# EM approaches the right scale of the scores slowly, so a secant step finds the scale at which an iteration would not
+# change it. Slopes of the map from one log scale to the next are kept between these bounds, the upper one at first …
+_MIN_SLOPE, _MAX_SLOPE = -1.0, 0.8
+# … and the scale changes by no more than this factor per iteration.
 _MAX_EXTRAPOLATION = 2.0
 
 
@@ -236,6 +237,7 @@ class EM:
         scorer: Scorer | None = None
         posteriors: list[ListPosterior] = []
         held = distribute(crowd.queries, self.engine)
+        scale = ScaleSearch()
         step, change = 0, np.inf
         while scorer is None or (step < self.iterations and change > self.tolerance):
             held, posteriors = self.e_step.posteriors(held, scores, theta, step)
@@ -244,7 +246,7 @@ class EM:
             scorer = self.ranker.fit(lists, features, crowd.items.starts, scorer)
             new_scores = crowd.items.centre(scorer.scores(features))
             change = max(float(np.max(np.abs(theta - last_theta))), _relative_change(scores, new_scores))
-            scores = new_scores if self.labels == "map" else _extrapolated(scores, new_scores)
+            scores = new_scores if self.labels == "map" else scale.extrapolate(scores, new_scores)
             step += 1
             progress(step)
         convergence = Convergence(change <= self.tolerance, step, change, CONVERGENCE_UNIT, REMEDY)
@@ -311,13 +313,26 @@ def _relative_change(before: FloatArray, after: FloatArray) -> float:
     return float(np.sqrt(np.mean((after - before) ** 2))) / scale if scale > 0 else 0.0
 
 
-def _extrapolated(before: FloatArray, after: FloatArray) -> FloatArray:
-    """The scores, with the change of their standard deviation extrapolated."""
-    old, new = float(np.std(before)), float(np.std(after))
-    if old == 0 or new == 0:
-        return after
-    factor = np.clip((new / old) ** _EXTRAPOLATED_STEPS, 1 / _MAX_EXTRAPOLATION, _MAX_EXTRAPOLATION)
-    return np.asarray(after * factor)
+@dataclass
+class ScaleSearch:
+    """Secant search for the standard deviation of the scores that an iteration of EM reproduces."""
+
+    last: tuple[float, float] | None = None
+
+    def extrapolate(self, before: FloatArray, after: FloatArray) -> FloatArray:
+        """The scores after an iteration, with the next standard deviation of the search."""
+        old, new = float(np.std(before)), float(np.std(after))
+        if old == 0 or new == 0:
+            return after
+        x, y = np.log(old), np.log(new)
+        slope = _MAX_SLOPE
+        if self.last is not None and abs(x - self.last[0]) > 1e-9:
+            slope = float(np.clip((y - self.last[1]) / (x - self.last[0]), _MIN_SLOPE, _MAX_SLOPE))
+        self.last = x, y
+        limit = np.log(_MAX_EXTRAPOLATION)
+        # The fixed point of y + slope · (x' − x) = x', seen from y.
+        further = np.clip(slope * (y - x) / (1 - slope), -limit, limit)
+        return np.asarray(after * np.exp(further))
 
 
 def _distinct(orders: IntArray) -> tuple[IntArray, IntArray]:
