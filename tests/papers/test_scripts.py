@@ -157,6 +157,9 @@ ROWS = {
         for name in ("bradley-terry", "crowd-bt", "graded-response")
         for way in ("", ", for NDCG", ": for NDCG less plain")
     },
+    "crowd-agg/newcomers.py": {
+        f"{name}{way}" for name in ("bradley-terry", "crowd-bt") for way in ("", ", for NDCG", ": for NDCG less plain")
+    },
     "crowd-agg/real.py": {
         *CROWD_AGG,
         *OF_PAIRS,
