@@ -38,7 +38,9 @@ NOTES = """
 In each trial a linear function is learnt from the lists of 25 systems about a random two thirds of the 471 queries, as
 they are (partial lists), and graded on the other queries: NDCG, gain 2^grade − 1, the mean over queries with a relevant
 document. *truth* is trained on the grades. *auto*, the default, is ltr-crowds, or pooled if that predicts the lists of
-held-out training queries better. It never sees a grade. The rule was chosen on splits 0 to 4 of the same queries.
+held-out training queries better. It never sees a grade. The rule was chosen on splits 0 to 4 of the same queries, and
+changed once after a run on the splits below: it then asked for two standard errors, chose pooled twice, and was .011 ±
+.004 behind it at 10.
 """
 
 
