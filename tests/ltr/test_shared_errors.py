@@ -42,7 +42,7 @@ def test_a_lead_within_the_noise_counts_only_with_many_queries():
     one, other = data.features.sum(axis=1) + np.random.default_rng(8).normal(0, 0.3, (2, len(data.features)))
     few = data.crowd.subset(np.arange(10))
     assert prefers_pooled(data.crowd, one, other) != prefers_pooled(data.crowd, other, one)
-    assert not (prefers_pooled(few, one, other) or prefers_pooled(few, other, one))
+    assert not any(prefers_pooled(few, *pair) for pair in ((one, other), (other, one)))
 
 
 def test_equal_weights_are_named_and_the_annotators_are_known_all_the_same(monkeypatch):
