@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, report, with_error
 
-from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT
+from crowdrank import BradleyTerry, Comparisons, FactorBT
 from crowdrank.models import Model
 from crowdrank.results import Ranking
 
@@ -26,18 +26,11 @@ LEFT, WORSE, BETTER = "Figure 2, left", "Figure 3, left and brand", "Figure 3 as
 SPAM = {LEFT: ("left",), WORSE: ("left", "brand"), BETTER: ("left", "brand")}
 QUERIES, ANNOTATORS, TASKS = {LEFT: 133, WORSE: 125, BETTER: 125}, 194, 20
 FEATURES = ("position", "brand")
-DEFAULT, NARROW, PUBLISHED, CROWD, PLAIN = (
-    "factor-bt",
-    "factor-bt, spread 1",
-    "published",
-    "crowd-bt",
-    "Bradley-Terry",
-)
+DEFAULT, NARROW, PUBLISHED, PLAIN = "factor-bt", "factor-bt, spread 1", "published", "Bradley-Terry"
 MODELS: dict[str, Model] = {
     DEFAULT: FactorBT(features=FEATURES),
     NARROW: FactorBT(features=FEATURES, feature_weight_scale=1.0),
     PUBLISHED: FactorBT(features=FEATURES, inference="published"),
-    CROWD: CrowdBT(),
     PLAIN: BradleyTerry(prior_scale=None, virtual_weight=0.5),
 }
 LEAD, AIM = 0.8, 0.54
@@ -118,7 +111,6 @@ def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float
 SHOWS = {
     DEFAULT: FactorBT(),
     NARROW: FactorBT(feature_weight_scale=1.0),
-    CROWD: MODELS[CROWD],
     PLAIN: MODELS[PLAIN],
     "pages": partial(trial, (WORSE, 60), FIRST_SEED, True),
 }

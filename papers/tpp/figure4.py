@@ -23,7 +23,7 @@ import polars as pl
 from fits import Fits, Record, keep, less
 from measure import Key, Table, data_folder, options, over_seeds, report
 
-from crowdrank import TPP, TRM, Borda, Comparisons, CrowdBT, Gold, Rankings, WinRate, evaluate, read, read_gold
+from crowdrank import TPP, TRM, Borda, Comparisons, CrowdBT, Gold, Rankings, evaluate, read, read_gold
 from crowdrank.errors import DataWarning
 from crowdrank.models import Model
 
@@ -31,16 +31,12 @@ DEPTHS = (2, 4, 6, 8)
 MOST_DOCUMENTS = 8
 SPARSE, DRAWS = 0.2, 3
 DATA = "mq2008_agg"
-BASELINE, OURS, ON_LISTS, COUNTED, WINS = "borda", "tpp", "trm", "number of lists", "win-rate"
-WHOLE = (ON_LISTS, COUNTED, WINS)
-"""Fitted to whole lists only."""
+BASELINE, OURS, ON_LISTS = "borda", "tpp", "trm"
 # Documents of a query are often as good as tied, so that the noise of short chains would show in NDCG.
 PATIENT = TPP(r_hat=1.05, max_sweeps=2000)
 MODELS: dict[str, Model] = {
     BASELINE: Borda(),
     ON_LISTS: TRM(),
-    COUNTED: Borda(),
-    WINS: WinRate(),
     "crowd-bt": CrowdBT(),
     "tpp, 1 domain": replace(PATIENT, domains=1),
     "tpp, 3 domains": replace(PATIENT, domains=3),
@@ -55,9 +51,7 @@ SHARES = {"SR1.0": 1.0, "SR0.2": SPARSE}
 
 NOTES = f"""
 Documents missing from a list are either ignored or ranked below the listed ones. With SR0.2 a fifth of the pairs of all
-lists is kept, at random, and NDCG is the mean of {DRAWS} draws; trm reads whole lists, so it has no SR0.2.
-*{COUNTED}* sorts documents by how many lists have them, whatever their place; Borda's points add up over lists, while
-the win rate is a mean, so the two show how much of Borda is that number. All models
+lists is kept, at random, and NDCG is the mean of {DRAWS} draws; trm reads whole lists, so it has no SR0.2. All models
 have default settings, except that tpp's chains run until R̂ is below 1.05; plain tpp estimates the number of domains.
 NDCG has the usual gain 2^grade − 1, and is the mean over queries with a relevant document ± standard error between
 queries. Differences are paired by query. The paper's figure has curves but no numbers.
@@ -102,8 +96,6 @@ def fit(name: str, reading: str, sparsity: str, seed: int, quick: bool) -> Recor
         # a prior holds documents together that no list has both of
         warnings.simplefilter("ignore", DataWarning)
         ranking = model.fit(lists if whole else some_pairs(lists, share, seed))
-    if name == COUNTED:
-        ranking = replace(ranking, scores=np.bincount(lists.item, minlength=len(lists.items)).astype(float))
     found: Record = {"converged": ranking.convergence.converged}
     if isinstance(model, TPP):
         found["domains"] = int(np.count_nonzero(ranking.domains.sizes))
@@ -152,9 +144,8 @@ def fits(told: Namespace) -> dict[Key, list[Record]]:
     """Of every model to every panel, one record a draw of pairs."""
     found: dict[Key, list[Record]] = {}
     for sparsity, share in SHARES.items():
-        names = [name for name in MODELS if share == 1 or name not in WHOLE]
+        names = [name for name in MODELS if share == 1 or name != ON_LISTS]
         columns = [(name, reading, sparsity) for reading in READINGS for name in names]
-        columns = [column for column in columns if column[:2] != (COUNTED, READINGS[1])]  # there all lists have all
         columns += [(name, AUTHORS, sparsity) for name in BY_THE_AUTHORS]
         told.trials = 1 if share == 1 or told.quick else DRAWS
         found |= cast(Any, over_seeds(partial(trial, told.kept), columns, told))

@@ -19,12 +19,11 @@ NOWHERE = PAPERS / "nowhere"
 SCRIPTS = sorted(path.relative_to(PAPERS).as_posix() for path in PAPERS.glob("*/*.py"))
 CROWD_BT = {"Bradley-Terry", "Majority-Vote-BT", "Variance-BT", "Crowd-BT"}
 
-WORLDS = [f"Beta({a}, 1), {labels}" for a in (2, 10) for labels in ("true order", "logistic")]
 PRIORS = ("", ", prior (2,1)", ", prior (10,1)", ", prior (10,1), spread learnt")
 POLICIES = ("adaptive", "best-annotator", "thompson", "gain", "epsilon-greedy", "uncertainty", "coverage", "random")
 ASKED = ("after 100 votes", "after 200 votes", "a third", "half", "two thirds")
 
-LISTS = ("trm", "number of lists", "win-rate", "crowd-bt", "tpp, 1 domain", "tpp, 3 domains", "tpp, 5 domains", "tpp")
+LISTS = ("trm", "crowd-bt", "tpp, 1 domain", "tpp, 3 domains", "tpp, 5 domains", "tpp")
 SAMPLED = (
     "crowd-agg/quality.py",
     "crowd-bt/table1.py",
@@ -98,7 +97,6 @@ ROWS = {
         "thompson",
         "adaptive, ten at once, 50 late",
     },
-    "crowd-bt/early.py": {row for world in WORLDS for row in (world, f"{world}: random", f"{world}: adaptive")},
     "factor-bt/table1.py": {f"factor-bt, prior_scale={scale}" for scale in (3, 10, 20, 30)},
     "factor-bt/figure1.py": {
         "Bradley-Terry",
@@ -108,7 +106,7 @@ ROWS = {
         "linear-bias",
         "factor-bt",
     },
-    "factor-bt/figure3.py": {"factor-bt", "factor-bt, spread 1", "published", "crowd-bt", "Bradley-Terry", "truth"},
+    "factor-bt/figure3.py": {"factor-bt", "factor-bt, spread 1", "published", "Bradley-Terry", "truth"},
     "comparing/picks.py": {"bradley-terry", "crowd-bt", "factor-bt", "another"},
     "honesty/null.py": {
         *POLICIES,
