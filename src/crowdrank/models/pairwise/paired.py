@@ -26,6 +26,7 @@ from crowdrank.models.pairwise.likelihood import (
     THRESHOLD,
     LikelihoodTerms,
     Pairs,
+    WinMatrix,
     gaussian,
     outcome_probabilities,
     virtual_node,
@@ -112,7 +113,7 @@ class PairwiseCurvature:
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         if self.size <= _LARGEST_FACTORED:
-            return DenseCurvature(self.matrix()).solve(vector)
+            return DenseCurvature(self.matrix()).solve(vector, tolerance)
         return MatrixFreeCurvature(self._product, self.diagonal).solve(vector, tolerance)
 
     @property
@@ -366,8 +367,13 @@ def measure(found: OptimizeResult, items: Items, seed: int) -> Uncertainty:
 
 
 def reduce(comparisons: Comparisons, formula: int) -> Any:
-    """A table for an engine: the judgments, or one row per pair if many judgments fall on few pairs."""
-    cells = len(comparisons.items) ** 2
+    """A table for an engine: the judgments, or one row or cell per pair if many judgments fall on few pairs."""
+    size = len(comparisons.items)
+    cells = size**2
+    is_few = comparisons.storage is None and size <= _LARGEST_FACTORED and cells <= 4 * len(comparisons)
+    if is_few and formula == LOGISTIC:
+        given = comparisons.left, comparisons.right, comparisons.outcome
+        return WinMatrix.of(size, *given, comparisons.weight)
     counting = -(-cells // MAX_CELLS)  # passes over the rows
     if cells * counting <= 2 * len(comparisons):
         return comparisons.map_count_chunks(partial(pairs_of_counts, formula=formula))
