@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import runpy
@@ -345,6 +346,10 @@ def test_without_any_judgments_a_script_that_needs_them_says_so(run, script):
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_what_is_kept_has_the_rows_of_the_script(script):
-    kept = PAPERS / Path(script).parent / "results"
-    assert {row["row"] for row in records(kept, script)} == ROWS[script]
+    kept, name = PAPERS / Path(script).parent / "results", Path(script).stem
+    rows = {row["row"] for row in records(kept, script)}
+    if json.loads((kept / "provenance.json").read_text(encoding="utf-8"))[name]["shows"]:
+        assert rows == ROWS[script]
+    else:  # older than the record of models, and listed by tools/stale_results.py until it is made again
+        assert rows <= ROWS[script]
     assert {int(row["trials"]) for row in records(kept, script)} <= {1} | set(range(5, 1000))
