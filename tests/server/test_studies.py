@@ -45,7 +45,7 @@ def act(client, name, action):
 
 def test_a_study_is_created_opened_copied_and_archived_in_the_browser(organiser):
     assert "Cities" in create(organiser, "cities", title="Cities", items=True).text
-    admin = act(organiser, "cities", "open")
+    admin = organiser.get("/rank/s/cities/admin", headers=HTML)
     assert admin.url.path == "/rank/s/cities/admin"
     assert "The study is open" in admin.text
     assert 'href="/rank/s/cities/admin/items"' in admin.text
@@ -54,7 +54,6 @@ def test_a_study_is_created_opened_copied_and_archived_in_the_browser(organiser)
     assert organiser.get("/rank/s/cities/static/style.css").status_code == 200
 
     create(organiser, "again", copy_of="cities", question="Which is larger?")
-    act(organiser, "again", "open")
     assert "Oslo" in organiser.get("/rank/s/again/admin/items", headers=HTML).text
     settings = organiser.get("/rank/s/again/api/v1/settings").json()
     assert (settings["title"], settings["question"]) == ("Cities", "Which is larger?")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -244,18 +245,34 @@ def totals(service: Service) -> Json:
     }
 
 
-def audit_page(service: Service, before: int | None, limit: int) -> tuple[list[Json], int | None]:
-    """Return events, the latest first, and the row before which the next page starts."""
+def audit_page(service: Service, before: int | None, limit: int, *, by: str = "") -> tuple[list[Json], int | None]:
+    """Return events, the latest first, and the row before which the next page starts; all, or those `by` someone."""
     up_to = None if before is None else before - 1
     events = service.collection.log.events(up_to=up_to) if up_to is None or up_to > 0 else []
+    events = [event for event in events if not by or event.actor == by]
     page = events[::-1][:limit]
     return [_event_view(event) for event in page], (page[-1].seq if len(events) > limit else None)
+
+
+def audit_rows(service: Service) -> Iterator[Json]:
+    """Iterate over the audit log for an export, the earliest event first."""
+    for event in service.collection.log.events():
+        view = _event_view(event)
+        yield {**view, "detail": json.dumps(view["detail"], ensure_ascii=False, sort_keys=True)}
+
+
+def actors(service: Service) -> list[str]:
+    """Return who appears in the audit log."""
+    return sorted({event.actor for event in service.collection.log.events()})
 
 
 def _event_view(event: Event) -> Json:
     detail = {key: value for key, value in event.detail.items() if value not in ("", {}, None)}
     if isinstance(detail.get("webhooks"), list):
         detail["webhooks"] = [{**hook, "secret": HIDDEN} for hook in detail["webhooks"]]
+    # Who someone is on a panel is only shown to those who ask for it.
+    if isinstance(metadata := detail.get("metadata"), dict) and "panel" in metadata:
+        detail["metadata"] = {**metadata, "panel": HIDDEN}
     return {
         "seq": event.seq,
         "at": iso_time(event.at),

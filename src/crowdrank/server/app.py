@@ -30,6 +30,7 @@ from crowdrank.errors import SettingError
 from crowdrank.server import errors
 from crowdrank.server.middleware import AccessLogMiddleware, PrefixMiddleware, SecurityHeadersMiddleware
 from crowdrank.server.routes import (
+    accounts,
     admin_annotator_pages,
     admin_api,
     admin_pages,
@@ -135,7 +136,7 @@ def create_app(database: str | Path | Collection, options: Options | None = None
     errors.install_handlers(app)
     app.router.routes.extend(judging_api.direct_routes)  # before the same routes of FastAPI, which describe them
     # The last one has the route /admin/{token}, which must not shadow the other pages.
-    for module in (board, judging_api, admin_api, quarantine, judging_pages, admin_annotator_pages):
+    for module in (board, judging_api, admin_api, quarantine, judging_pages, admin_annotator_pages, accounts):
         app.include_router(module.router)
     for router in (quarantine.pages, admin_pages.router):
         app.include_router(router)

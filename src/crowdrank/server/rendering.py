@@ -38,6 +38,8 @@ NOTICES = {
     "included": "Their votes count again.",
     "voided": "These votes no longer count.",
     "erased": "Their data are erased.",
+    "password_changed": "The password is changed. Your other sessions are ended.",
+    "sessions_ended": "These sessions are ended.",
     "set_aside": "These votes are set aside. The board is computed without them.",
 }
 """Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""
@@ -79,6 +81,9 @@ def page(
             csrf=csrf,
             prefix=prefix,
             path=request.scope["path"],
+            role=getattr(request.state, "role", None),
+            navigation=service.navigation,
+            home=None if service.home is None else f"{_origin(request)}{service.home}",
             t=t,
             notice=t(f"notice_{notice}") if t.has(f"notice_{notice}") else NOTICES.get(notice),
             **context,
@@ -87,6 +92,10 @@ def page(
     html = _with_prefix(html, prefix)
     headers = {"Content-Security-Policy": content_security_policy(image_hosts(projection.items.values()))}
     return HTMLResponse(html, status_code, headers=headers)
+
+
+def _origin(request: Request) -> str:
+    return service_of(request).options.public_url or str(request.base_url).rstrip("/")
 
 
 def _with_prefix(html: str, prefix: str) -> str:

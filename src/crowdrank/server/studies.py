@@ -27,6 +27,7 @@ from crowdrank.errors import CrowdrankError, SettingError, UnknownNameError
 from crowdrank.server import errors
 from crowdrank.server.admin_actions import store_settings
 from crowdrank.server.app import THREADS, add_middleware, create_app
+from crowdrank.server.authentication import Authenticator
 from crowdrank.server.projection import Projection
 from crowdrank.server.service import Options, Service
 from crowdrank.storage import Collection, NewItem
@@ -50,6 +51,7 @@ class Studies:
 
     def __init__(self, folder: Path, options: Options) -> None:
         self.folder, self.options = folder, options
+        self.organisers: Authenticator | None = None  # whoever is signed in to the server may enter all studies
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._open: dict[str, FastAPI] = {}
         self._lock = threading.Lock()
@@ -139,7 +141,9 @@ class Studies:
         backups = None if self.options.backups is None else replace(self.options.backups, name=name)
         options = replace(self.options, media=media, prefix=f"{self.options.prefix}/s/{name}", backups=backups)
         app = create_app(self._database(name), options)
-        app.state.service.start()
+        service: Service = app.state.service
+        service.authenticator.parent, service.home = self.organisers, f"{self.options.prefix}/"
+        service.start()
         return app
 
     def _database(self, name: str) -> Path:
@@ -188,11 +192,15 @@ class StudiesApp:
 
 def create_studies_app(folder: Path, options: Options) -> StudiesApp:
     """Create the application for all studies of a folder."""
+    from crowdrank.server.routes import accounts
     from crowdrank.server.routes import studies as pages
 
     studies = Studies(folder, options)
     collection = Collection.open(folder / f"{ORGANISER}.db", timeout=options.timeout)
     service = Service(collection, replace(options, background=False))
+    service.is_overview = True
+    service.navigation = (("/", "Studies"), ("/admin/account", "Account"), ("/admin/audit", "Audit log"))
+    studies.organisers = service.authenticator
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -213,8 +221,8 @@ def create_studies_app(folder: Path, options: Options) -> StudiesApp:
     )
     app.state.service, app.state.studies = service, studies
     errors.install_handlers(app)
-    app.include_router(pages.router)
-    app.include_router(pages.pages)
+    for router in (pages.router, accounts.router, pages.pages):  # the last one has the route /admin/{token}
+        app.include_router(router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static", check_dir=False), name="static")
     add_middleware(app, options)
     return StudiesApp(studies, app, options.prefix)
@@ -224,18 +232,3 @@ def studies_of(request: Request) -> Studies:
     """Return the studies of the application that received a request."""
     studies: Studies = request.app.state.studies
     return studies
-
-
-def study_session(
-    request: Request, name: str, tokens: dict[tuple[str, int], str], organiser: int
-) -> tuple[Service, str]:
-    """Open a session of the admin of a study for the organiser, and return its secret.
-
-    The organiser gets one token per study, session and process, which `tokens` remembers.
-    """
-    service = studies_of(request).service(name)
-    access = service.collection.access
-    key = (name, organiser)
-    if key not in tokens or access.find_token(tokens[key]) is None:
-        tokens[key] = access.issue_role("admin", actor=ORGANISER)
-    return service, service.authenticator.exchange(request, tokens[key], "admin")

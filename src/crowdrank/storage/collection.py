@@ -15,6 +15,7 @@ from sqlalchemy import URL
 
 from crowdrank.errors import SettingError
 from crowdrank.storage.access import Access, load_identity, load_keys
+from crowdrank.storage.accounts import Accounts
 from crowdrank.storage.annotators import Annotators
 from crowdrank.storage.assignments import Assignments
 from crowdrank.storage.database import Database, check_name, schema_version, upgrade
@@ -47,6 +48,8 @@ class Collection:
         Records, undoes and voids votes.
     access : Access
         Tokens, sessions and rate limits.
+    accounts : Accounts
+        Accounts of organisers, and their sessions.
     settings : SettingsLog
         Settings by name, and whether the collection is open.
     log : Log
@@ -76,6 +79,7 @@ class Collection:
         self.assignments = Assignments(database, self.writer, clock, self.keys)
         self.votes = Votes(database, self.writer, self.keys)
         self.access = Access(database, self.writer, clock, self.keys)
+        self.accounts = Accounts(database, self.writer, clock)
         self.settings = SettingsLog(database, self.writer)
         self.log = Log(database, self.writer)
 

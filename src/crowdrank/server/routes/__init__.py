@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Annotated
 
 from fastapi import Depends
@@ -9,6 +10,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
+from crowdrank.server.authentication import FORM_COOKIE, csrf_token
 from crowdrank.server.errors import RequestError
 from crowdrank.server.service import service_of
 
@@ -59,6 +61,12 @@ def parse_integer(text: str, name: str, *, minimum: int = 0) -> int | None:
     if not text.isascii() or not text.isdigit() or len(text) > 15 or int(text) < minimum:
         raise RequestError(422, f"{name} must be a whole number of at least {minimum}, got {text[:30]!r}.")
     return int(text)
+
+
+def form_secret(request: Request) -> tuple[str, str]:
+    """Return the CSRF token of a form for people who are not signed in, and the secret that their cookie must hold."""
+    secret = service_of(request).authenticator.cookie(request, FORM_COOKIE) or secrets.token_urlsafe(16)
+    return csrf_token(secret), secret
 
 
 def is_checked(text: str) -> bool:

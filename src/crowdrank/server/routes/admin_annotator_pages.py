@@ -15,7 +15,7 @@ from crowdrank.server.files import uploaded_table
 from crowdrank.server.projection import Projection
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, is_checked, parse_integer, public_url, redirect
-from crowdrank.server.service import Service, admin_name, service_of
+from crowdrank.server.service import Service, service_of
 from crowdrank.storage import TASK_TYPES
 from crowdrank.storage.judgments import OUTCOME_CODES, iso_time
 
@@ -64,7 +64,7 @@ def annotator(request: Request, id_: int) -> Response:
 @router.post("/admin/annotators/{id_}/{action}")
 def change_annotator(request: Request, id_: int, action: str, form: Form) -> Response:
     service = service_of(request)
-    actor = service.admin(request, form.csrf)
+    actor = service.admin(request, form.csrf, needs="owner" if action == "erase" else None)
     if action in ("exclude", "include"):
         admin_actions.set_excluded(service, id_, action == "exclude", actor, form["reason"])
     elif action == "void":
@@ -98,7 +98,7 @@ def create_links(request: Request, form: Form) -> Response:
     """Add annotators by name or from a table, and show their links, which cannot be read again later."""
     service = service_of(request)
     session = service.authenticator.admin(request, form.csrf)
-    new = admin_actions.add_annotators(service, _names_and_quotas(form), admin_name(session))
+    new = admin_actions.add_annotators(service, _names_and_quotas(form), session.actor)
     return _links_page(request, session.csrf, {one["id"]: one["token"] for one in new})
 
 
@@ -127,11 +127,11 @@ def change_link(request: Request, id_: int, action: str, form: Form) -> Response
     service = service_of(request)
     session = service.authenticator.admin(request, form.csrf)
     if action == "replace":
-        token = admin_actions.replace_token(service, id_, admin_name(session))
+        token = admin_actions.replace_token(service, id_, session.actor)
         return _links_page(request, session.csrf, {id_: token})
     if action != "revoke":
         raise RequestError(404, "This page does not exist.")
-    admin_actions.revoke_token(service, id_, admin_name(session))
+    admin_actions.revoke_token(service, id_, session.actor)
     return redirect("/admin/links", "revoked")
 
 

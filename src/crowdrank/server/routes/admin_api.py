@@ -165,7 +165,7 @@ def change_annotator(request: Request, id_: Id, given: AnnotatorChangeBody) -> R
 def annotator_data(request: Request, id_: Id) -> Response:
     """Return everything that is stored about an annotator, for them to read."""
     service = service_of(request)
-    data = admin_actions.data_about(service, id_, service.admin(request))
+    data = admin_actions.data_about(service, id_, service.admin(request, needs="editor"))
     headers = {"Content-Disposition": f'attachment; filename="annotator-{id_}.json"'}
     return JSONResponse(data, headers=headers)
 
@@ -174,7 +174,8 @@ def annotator_data(request: Request, id_: Id) -> Response:
 def erase_annotator(request: Request, id_: Id, given: ErasureBody) -> Response:
     """Erase what identifies an annotator. It cannot be reverted."""
     service = service_of(request)
-    name = admin_actions.erase_annotator(service, id_, service.admin(request), keep_votes=given.keep_votes)
+    actor = service.admin(request, needs="owner")
+    name = admin_actions.erase_annotator(service, id_, actor, keep_votes=given.keep_votes)
     return JSONResponse({"id": id_, "name": name})
 
 
@@ -288,9 +289,22 @@ def audit(
     request: Request,
     before: Annotated[int | None, Query(ge=1, le=_MAX_ID)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    by: Annotated[str, Query(max_length=300, description="Only events by this actor.")] = "",
 ) -> Response:
     """Return the audit log, the latest event first."""
     service = service_of(request)
     service.admin(request)
-    events, next_page = admin_actions.audit_page(service, before, limit)
+    events, next_page = admin_actions.audit_page(service, before, limit, by=by)
     return JSONResponse({"events": events, "next": next_page})
+
+
+@router.get("/audit.{suffix}", responses=_ERRORS_BY_ID)
+def export_audit(request: Request, suffix: Literal["jsonl", "csv"]) -> Response:
+    """Stream the audit log, the earliest event first."""
+    service = service_of(request)
+    actor = service.admin(request)
+    service.collection.log.note("audit log exported", actor=actor, detail={"format": suffix})
+    rows, columns = admin_actions.audit_rows(service), ("seq", "at", "kind", "actor", "subject", "detail")
+    lines = files.as_csv(rows, columns) if suffix == "csv" else files.as_jsonl(rows)
+    headers = {"Content-Disposition": f'attachment; filename="audit.{suffix}"'}
+    return StreamingResponse(lines, media_type=_FORMATS[f".{suffix}"], headers=headers)

@@ -15,7 +15,7 @@ from crowdrank.server.errors import RequestError
 from crowdrank.server.files import CONTENT_FIELDS, parse_item, read_items_file, uploaded_table
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, is_checked, parse_integer, public_url, redirect
-from crowdrank.server.service import admin_name, service_of
+from crowdrank.server.service import service_of
 from crowdrank.server.settings import WEBHOOK_EVENTS, setting_type
 
 router = APIRouter(include_in_schema=False)
@@ -123,7 +123,7 @@ def change_settings(request: Request, form: Form) -> Response:
     service = service_of(request)
     session = service.authenticator.admin(request, form.csrf)
     try:
-        admin_actions.change_settings(service, _parse_settings(form), admin_name(session))
+        admin_actions.change_settings(service, _parse_settings(form), session.actor)
     except CrowdrankError as error:
         return _settings_page(request, session.csrf, problem=str(error))
     return redirect("/admin/settings", "saved")
@@ -142,7 +142,7 @@ def add_webhook(request: Request, form: Form) -> Response:
     session = service.authenticator.admin(request, form.csrf)
     events = [name for name in WEBHOOK_EVENTS if form[name] == "yes"]
     try:
-        secret = admin_actions.add_webhook(service, form["url"], events, admin_name(session))
+        secret = admin_actions.add_webhook(service, form["url"], events, session.actor)
     except CrowdrankError as error:
         return _settings_page(request, session.csrf, problem=str(error))
     return _settings_page(request, session.csrf, new_webhook={"url": form["url"], "secret": secret})
@@ -156,23 +156,8 @@ def remove_webhook(request: Request, form: Form) -> Response:
 
 
 @router.get("/admin/audit")
-def audit(request: Request, before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None) -> Response:
-    service = service_of(request)
-    session = service.authenticator.admin(request)
-    events, next_page = admin_actions.audit_page(service, before, _EVENTS_PER_PAGE)
-    return page(request, "audit.html", admin=True, csrf=session.csrf, events=events, before=next_page)
-
-
-@router.post("/admin/logout")
-def log_out(request: Request, form: Form) -> Response:
-    service = service_of(request)
-    service.admin(request, form.csrf)
-    session = service.authenticator.cookie(request, ADMIN_COOKIE)
-    service.collection.access.close_session(session)
-    service.authenticator.forget(session)
-    response = redirect("/")
-    response.delete_cookie(service.authenticator.cookie_name(ADMIN_COOKIE), path="/")
-    return response
+def audit(request: Request, before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None, by: str = "") -> Response:
+    return audit_log_page(request, before, by)
 
 
 @router.get("/admin/{token}")
@@ -183,6 +168,17 @@ def open_admin_link(request: Request, token: str) -> Response:
     response = redirect("/admin")
     authenticator.set_cookie(request, response, ADMIN_COOKIE, session, ADMIN_SECONDS)
     return response
+
+
+def audit_log_page(request: Request, before: int | None, by: str) -> Response:
+    """Return a page of the audit log: all events, or those of one person."""
+    service = service_of(request)
+    session = service.authenticator.admin(request)
+    events, next_page = admin_actions.audit_page(service, before, _EVENTS_PER_PAGE, by=by)
+    actors = admin_actions.actors(service)
+    return page(
+        request, "audit.html", admin=True, csrf=session.csrf, events=events, before=next_page, by=by, actors=actors
+    )
 
 
 def _settings_page(
