@@ -11,6 +11,7 @@ from typing import Any, Literal
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.server.files import CONTENT_FIELDS, content_kind, item_body, item_view, save_image
 from crowdrank.server.projection import Projection
+from crowdrank.server.quality import gold_failures
 from crowdrank.server.records import Annotator, Item
 from crowdrank.server.service import Service
 from crowdrank.server.settings import Settings, check_changes
@@ -18,6 +19,7 @@ from crowdrank.storage import Collection, Event
 from crowdrank.storage.judgments import iso_time
 
 Json = dict[str, Any]
+PREVIEW_SECONDS = 3600
 HIDDEN = "hidden"
 """Shown instead of a secret."""
 
@@ -105,13 +107,52 @@ def set_excluded(service: Service, id_: int, excluded: bool, actor: str, reason:
     annotator = get_annotator(service, id_)
     if annotator.erased:
         raise DataError("This annotator was erased, which cannot be undone.")
+    if annotator.is_preview:
+        raise DataError("This is an organiser who looked at the study: their answers never count.")
     if annotator.excluded == excluded and not annotator.quarantined:
         return
     if excluded:
         service.collection.annotators.exclude(id_, actor=actor, reason=reason)
     else:
         service.collection.annotators.include(id_, actor=actor)
+        if annotator.votes:
+            _forgive(service, annotator, actor)
     service.projection.catch_up()
+
+
+def set_paused(service: Service, id_: int, reason: str | None, actor: str) -> None:
+    """Ask an annotator nothing more for now, for a reason, or let them go on if it is None. Their votes count."""
+    annotator = get_annotator(service, id_)
+    if annotator.erased:
+        raise DataError("This annotator was erased, which cannot be undone.")
+    if reason is None:
+        _forgive(service, annotator, actor)
+    else:
+        paused = {**annotator.metadata, "paused": reason or "paused by an organiser"}
+        service.collection.annotators.edit(id_, paused, actor=actor)
+    service.projection.catch_up()
+
+
+def _forgive(service: Service, annotator: Annotator, actor: str) -> None:
+    """Let the rules of `quality.py` start again from here, so that they do not act on the same answers twice."""
+    projection = service.projection
+    standing = sum(not projection.is_withdrawn(row) for row in annotator.votes)
+    start = {"forgiven_gold": gold_failures(projection, annotator), "checked_votes": standing}
+    kept = {key: value for key, value in annotator.metadata.items() if key != "paused"}
+    service.collection.annotators.edit(annotator.id, kept | start, actor=actor)
+
+
+def start_preview(service: Service, actor: str) -> str:
+    """Add an annotator for an organiser who looks at the study, and return the secret of their session.
+
+    Their votes are set aside from the start, so that they never count.
+    """
+    name = f"preview-{secrets.token_hex(4)}"
+    annotators, access = service.collection.annotators, service.collection.access
+    (id_,) = annotators.add([name], actor=actor, metadata={name: {"joined": "preview"}})
+    annotators.exclude(id_, actor=actor, reason="preview", quarantine=True)
+    service.projection.catch_up()
+    return access.open_session(access.issue([id_], actor=actor)[0], seconds=PREVIEW_SECONDS)
 
 
 def erase_annotator(service: Service, id_: int, actor: str, *, keep_votes: bool) -> str:
@@ -237,7 +278,7 @@ def totals(service: Service) -> Json:
         "votes": len(projection.votes),
         "decided": counted,
         "skipped": sum(annotator.skipped for annotator in projection.annotators.values()),
-        "annotators": len(projection.annotators),
+        "annotators": sum(not annotator.is_preview for annotator in projection.annotators.values()),
         "items": sum(not item.hidden for item in projection.items.values()),
         "money": round(counted * budget.price_per_vote, 2),
         "budget_votes": budget.votes,

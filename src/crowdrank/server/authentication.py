@@ -180,6 +180,11 @@ class Authenticator:
         self._limiter.take(f"annotator {session.principal.annotator}", ANNOTATOR_LIMIT)
         return session
 
+    def annotator_or_none(self, request: Request) -> Session | None:
+        """Return the session of an annotator, or None. Only for requests that change nothing."""
+        self._projection.catch_up()
+        return self._authenticate(request, ANNOTATOR_COOKIE, "annotator")
+
     def admin(self, request: Request, form_token: str | None = None, *, needs: AccountRole | None = None) -> Session:
         """Return the session of an organiser; raise RequestError (401, or 403 if their role does not suffice).
 

@@ -49,12 +49,15 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _logger = logging.getLogger("crowdrank.requests")
 
 
-def content_security_policy(image_hosts: Iterable[str] = ()) -> str:
-    """Allow scripts, styles and everything else from this server only; images also from the hosts that items use."""
-    images = " ".join(["'self'", "data:", *sorted(image_hosts)])
+def content_security_policy(media_hosts: Iterable[str] = (), form_host: str | None = None) -> str:
+    """Allow everything from this server only; images, sound and video also from the hosts that items use."""
+    hosts = sorted(media_hosts)
+    images, media = " ".join(["'self'", "data:", *hosts]), " ".join(["'self'", *hosts])
+    forms = "'self'" if form_host is None else f"'self' https://{form_host}"
     return (
-        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; "
-        "font-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; media-src {media}; "
+        f"frame-src 'self'; connect-src 'self'; font-src 'self'; manifest-src 'self'; form-action {forms}; "
+        "base-uri 'none'; frame-ancestors 'none'"
     )
 
 

@@ -218,16 +218,19 @@ class Projection:
     def _annotator_excluded(self, event: Event) -> None:
         annotator = self.annotators[event.subject]
         annotator.excluded, annotator.quarantined = True, bool(event.detail.get("quarantine"))
+        annotator.excluded_because = str(event.detail.get("reason", ""))
         self._update_counts(self.annotators[event.subject].votes)
 
     def _annotator_included(self, event: Event) -> None:
         annotator = self.annotators[event.subject]
         annotator.excluded = annotator.quarantined = False
+        annotator.excluded_because = ""
         self._update_counts(self.annotators[event.subject].votes)
 
     def _annotator_erased(self, event: Event) -> None:
         annotator, name = self.annotators[event.subject], str(event.detail["name"])
         old, annotator.name, annotator.metadata, annotator.erased = annotator.name, name, {}, True
+        annotator.excluded_because = "erased" if annotator.excluded_because == "erased" else ""
         self.votes.rename_annotator(annotator.code, name)
         self.open_assignments.pop(annotator.id, None)
         for item in self.items.values():

@@ -36,6 +36,8 @@ NOTICES = {
     "revoked": "The link no longer works.",
     "excluded": "Their votes no longer count.",
     "included": "Their votes count again.",
+    "person_paused": "They get no more questions until you let them go on.",
+    "person_resumed": "They get questions again.",
     "voided": "These votes no longer count.",
     "erased": "Their data are erased.",
     "password_changed": "The password is changed. Your other sessions are ended.",
@@ -43,7 +45,10 @@ NOTICES = {
     "set_aside": "These votes are set aside. The board is computed without them.",
 }
 """Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""
-TRANSLATED = ("consent.html", "join.html", "judge.html", "task.html", "finished.html")
+TRANSLATED = (
+    *("consent.html", "join.html", "return.html", "practice.html"),
+    *("judge.html", "task.html", "finished.html"),
+)
 """Pages for annotators, which are shown in the language of the settings."""
 Json = Mapping[str, Any]
 
@@ -64,9 +69,17 @@ def _environment() -> Environment:
 
 
 def page(
-    request: Request, template: str, /, status_code: int = 200, *, admin: bool = False, csrf: str = "", **context: Any
+    request: Request,
+    template: str,
+    /,
+    status_code: int = 200,
+    *,
+    admin: bool = False,
+    csrf: str = "",
+    form_host: str | None = None,
+    **context: Any,
 ) -> HTMLResponse:
-    """Render a template as a response."""
+    """Render a template as a response. Its forms go to this server, or also to `form_host`."""
     service = service_of(request)
     projection, prefix = service.projection, service.options.prefix
     t = translator(projection.settings.language if template in TRANSLATED else "en")
@@ -90,7 +103,7 @@ def page(
         )
     )
     html = _with_prefix(html, prefix)
-    headers = {"Content-Security-Policy": content_security_policy(image_hosts(projection.items.values()))}
+    headers = {"Content-Security-Policy": content_security_policy(image_hosts(projection.items.values()), form_host)}
     return HTMLResponse(html, status_code, headers=headers)
 
 

@@ -22,6 +22,7 @@ from crowdrank.server.assignments import Answer, AssignmentService, JudgingReque
 from crowdrank.server.authentication import Authenticator, RateLimit, RateLimiter, Session
 from crowdrank.server.boards import BoardPublisher
 from crowdrank.server.middleware import RequestMetrics
+from crowdrank.server.onboarding import check_ready
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator
 from crowdrank.server.webhooks import WebhookSender
@@ -201,6 +202,8 @@ class Service:
         def authenticate() -> Annotator:
             session = self.authenticator.annotator(request, caught_up=True)
             annotator = self.assignments.annotator(session.principal.annotator)
+            if session.secret:  # a browser; programs with a token need no consent and no practice
+                check_ready(self.projection.settings, annotator)
             if answer is not None:
                 self.limit_votes(annotator)
             return annotator

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crowdrank.server import admin_actions, annotator_summaries, files, quarantine
+from crowdrank.server import admin_actions, annotator_summaries, files, onboarding, quarantine
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import uploaded_table
 from crowdrank.server.projection import Projection
@@ -22,7 +22,15 @@ from crowdrank.storage.judgments import OUTCOME_CODES, iso_time
 router = APIRouter(include_in_schema=False)
 _OUTCOMES = {code: name for name, code in OUTCOME_CODES.items()}
 _MAX_VOTES = 200
-_NOTICES = {"exclude": "excluded", "include": "included", "void": "voided", "quota": "saved", "erase": "erased"}
+_NOTICES = {
+    "exclude": "excluded",
+    "include": "included",
+    "pause": "person_paused",
+    "resume": "person_resumed",
+    "void": "voided",
+    "quota": "saved",
+    "erase": "erased",
+}
 
 
 @router.get("/admin/annotators")
@@ -56,6 +64,8 @@ def annotator(request: Request, id_: int) -> Response:
         admin=True,
         csrf=session.csrf,
         annotator=summary,
+        panel=admin_actions.get_annotator(service, id_).metadata.get("panel") if session.role != "viewer" else None,
+        practice=onboarding.practice_summary(service, id_),
         ranks=annotator_summaries.ranks_without(board, name),
         votes=_latest_votes(service, id_),
     )
@@ -67,6 +77,8 @@ def change_annotator(request: Request, id_: int, action: str, form: Form) -> Res
     actor = service.admin(request, form.csrf, needs="owner" if action == "erase" else None)
     if action in ("exclude", "include"):
         admin_actions.set_excluded(service, id_, action == "exclude", actor, form["reason"])
+    elif action in ("pause", "resume"):
+        admin_actions.set_paused(service, id_, form["reason"] if action == "pause" else None, actor)
     elif action == "void":
         admin_actions.void_all_votes(service, id_, actor, form["reason"])
     elif action == "quota":

@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from crowdrank.server import admin_actions, annotator_summaries, files
+from crowdrank.server import admin_actions, annotator_summaries, files, joining
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import parse_item
 from crowdrank.server.routes import BOARD_WAIT
@@ -65,6 +65,7 @@ class NewAnnotatorsBody(RequestBody):
 
 class AnnotatorChangeBody(RequestBody):
     excluded: bool | None = None
+    paused: bool | None = Field(None, description="Whether they get no questions for now. Their votes count.")
     reason: Annotated[str, Field(max_length=500)] = ""
     quota: Annotated[int, Field(ge=0, le=10**9)] | None = None
     revoke: bool = False
@@ -144,13 +145,15 @@ def add_annotators(request: Request, given: NewAnnotatorsBody) -> Response:
 
 @router.patch("/annotators/{id_}", responses=_ERRORS_BY_ID)
 def change_annotator(request: Request, id_: Id, given: AnnotatorChangeBody) -> Response:
-    """Exclude or include an annotator, set their quota, revoke or replace their link."""
+    """Exclude or include an annotator, pause them, set their quota, revoke or replace their link."""
     service = service_of(request)
     actor = service.admin(request)
     admin_actions.get_annotator(service, id_)
     result: dict[str, Any] = {"id": id_}
     if given.excluded is not None:
         admin_actions.set_excluded(service, id_, given.excluded, actor, given.reason)
+    if given.paused is not None:
+        admin_actions.set_paused(service, id_, given.reason if given.paused else None, actor)
     if "quota" in given.model_fields_set:
         admin_actions.set_quota(service, id_, given.quota, actor)
     if given.reissue:
@@ -210,20 +213,37 @@ def stream_votes(
     request: Request,
     suffix: Literal["jsonl", "csv"],
     counting: Annotated[bool, Query(description="Only votes that count.")] = False,
+    identities: Annotated[bool, Query(description="With the ids by which panels know people.")] = False,
 ) -> Response:
     """Stream all votes. In CSV, text that a spreadsheet would read as a formula gets a leading apostrophe."""
     service = service_of(request)
-    actor = service.admin(request)
-    service.collection.log.note("votes exported", actor=actor, detail={"format": suffix})
+    actor = service.admin(request, needs="owner" if identities else None)
+    asked_for = {"identities": True} if identities else {}
+    service.collection.log.note("votes exported", actor=actor, detail={"format": suffix, **asked_for})
     rows: Iterator[dict[str, Any]] = service.collection.log.vote_rows()
+    columns = _columns(service)
+    if identities:
+        ids, columns = joining.panel_ids(service), (*columns, "panel_id")
+        rows = ({**row, "panel_id": ids.get(row["annotator"], "")} for row in rows)
     selected = files.counted(rows) if counting else rows
-    lines = files.as_csv(selected, _columns(service)) if suffix == "csv" else files.as_jsonl(selected)
+    lines = files.as_csv(selected, columns) if suffix == "csv" else files.as_jsonl(selected)
     headers = {"Content-Disposition": f'attachment; filename="votes.{suffix}"'}
     return StreamingResponse(lines, media_type=_FORMATS[f".{suffix}"], headers=headers)
 
 
 def _columns(service: Service) -> tuple[str, ...]:
     return files.columns_of(task_type(service.projection.catch_up().settings.task.type).kind)
+
+
+@router.get("/participants.csv", responses=error_responses(401, 403))
+def export_participants(request: Request) -> Response:
+    """Return who came from a recruitment panel, with the ids that it knows them by, for paying them."""
+    service = service_of(request)
+    actor = service.admin(request, needs="owner")
+    service.collection.log.note("participants of panels exported", actor=actor)
+    text = "".join(files.as_csv(joining.participants(service), joining.PARTICIPANT_COLUMNS))
+    headers = {"Content-Disposition": 'attachment; filename="participants.csv"'}
+    return Response(text, media_type=_FORMATS[".csv"], headers=headers)
 
 
 @router.get("/export.parquet", responses=_ERRORS)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from crowdrank.errors import CrowdrankError, SettingError
 from crowdrank.server import admin_actions, annotator_summaries, quarantine
-from crowdrank.server.authentication import ADMIN_COOKIE, ADMIN_SECONDS
+from crowdrank.server.authentication import ADMIN_COOKIE, ADMIN_SECONDS, ANNOTATOR_COOKIE
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import CONTENT_FIELDS, parse_item, read_items_file, uploaded_table
 from crowdrank.server.rendering import page
@@ -66,6 +66,16 @@ def change_budget(request: Request, form: Form) -> Response:
     }
     admin_actions.change_settings(service, {"budget": budget}, actor)
     return redirect("/admin", "saved")
+
+
+@router.post("/admin/preview")
+def preview(request: Request, form: Form) -> Response:
+    """Show the study as annotators see it, from the first page on."""
+    service = service_of(request)
+    session = admin_actions.start_preview(service, service.admin(request, form.csrf))
+    response = redirect("/judge")
+    service.authenticator.set_cookie(request, response, ANNOTATOR_COOKIE, session, admin_actions.PREVIEW_SECONDS)
+    return response
 
 
 @router.get("/admin/items")
@@ -213,10 +223,12 @@ def _parse_settings(form: SubmittedForm) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, text in form.fields.items():
         if name != "csrf":
-            table_name, _, key = name.rpartition(".")
-            table = settings.setdefault(table_name, {}) if table_name else settings
-            if not isinstance(table, dict):
-                raise SettingError(f"{name} is not a setting.")
+            *tables, key = name.split(".")
+            table: Any = settings
+            for part in tables:
+                table = table.setdefault(part, {})
+                if not isinstance(table, dict):
+                    raise SettingError(f"{name} is not a setting.")
             table[key] = _parse_setting(name, text.strip())
     return settings
 
@@ -229,6 +241,8 @@ def _parse_setting(name: str, text: str) -> Any:
         return is_checked(text)
     if get_origin(hint) is tuple:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if name == "practice.questions":
+            return [_parse_practice(line) for line in lines]
         return [[part.strip() for part in line.split(" > ")] for line in lines] if name == "gold" else lines
     if not text and type(None) in kinds:
         return None
@@ -240,3 +254,16 @@ def _parse_setting(name: str, text: str) -> Any:
                 wanted = "a whole number" if kind is int else "a number"
                 raise SettingError(f"{name} must be {wanted}, got {text[:30]!r}.") from error
     return text
+
+
+def _parse_practice(line: str) -> dict[str, Any]:
+    """Return the practice question in a line such as "Rome | Oslo = Rome | Rome has more inhabitants."."""
+    shown, equals, rest = line.partition(" = ")
+    if not equals:
+        raise SettingError(f"practice.questions: write “item | item = answer | feedback”, got {line[:60]!r}.")
+    answer, _, feedback = rest.partition(" | ")
+    return {
+        "items": [label.strip() for label in shown.split(" | ")],
+        "answer": answer.strip(),
+        "feedback": feedback.strip(),
+    }
