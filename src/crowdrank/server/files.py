@@ -265,7 +265,18 @@ def columns_of(kind: str) -> tuple[str, ...]:
     """Return the columns of an export of comparisons, ratings or rankings."""
     start = ("seq", "time", "annotator", "query", *_JUDGED[kind], "status", "reason", "response_ms")
     gold = ("gold",) if kind == "comparisons" else ()
-    return (*start, "assignment", "assigned_at", "policy", "probability", *gold, "criterion", "comment")
+    return (
+        *start,
+        "assignment",
+        "assigned_at",
+        "policy",
+        "probability",
+        *gold,
+        "criterion",
+        "comment",
+        "study_version",
+        "consent",
+    )
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> Iterator[str]:
@@ -312,6 +323,6 @@ def to_frame(rows: Iterable[dict[str, Any]], kind: str) -> pl.DataFrame:
     """Return votes as a data frame: comparisons, ratings or rankings."""
     import polars as pl
 
-    numbers = dict.fromkeys(("seq", "response_ms", "assignment", "list", "grade", "rank"), pl.Int64)
+    numbers = dict.fromkeys(("seq", "response_ms", "assignment", "list", "grade", "rank", "study_version"), pl.Int64)
     kinds = {**numbers, "probability": pl.Float64}
     return pl.DataFrame(list(rows), schema={name: kinds.get(name, pl.String) for name in columns_of(kind)})

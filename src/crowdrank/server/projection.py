@@ -229,7 +229,8 @@ class Projection:
 
     def _annotator_erased(self, event: Event) -> None:
         annotator, name = self.annotators[event.subject], str(event.detail["name"])
-        old, annotator.name, annotator.metadata, annotator.erased = annotator.name, name, {}, True
+        old, annotator.name, annotator.erased = annotator.name, name, True
+        annotator.metadata = {key: value for key, value in annotator.metadata.items() if key == "consent"}
         annotator.excluded_because = "erased" if annotator.excluded_because == "erased" else ""
         self.votes.rename_annotator(annotator.code, name)
         self.open_assignments.pop(annotator.id, None)

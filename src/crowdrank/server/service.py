@@ -23,6 +23,7 @@ from crowdrank.server.authentication import Authenticator, RateLimit, RateLimite
 from crowdrank.server.boards import BoardPublisher
 from crowdrank.server.middleware import RequestMetrics
 from crowdrank.server.onboarding import check_ready
+from crowdrank.server.privacy import apply_retention
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator
 from crowdrank.server.webhooks import WebhookSender
@@ -170,11 +171,12 @@ class Service:
             self._cleaner.start()
 
     def _clean(self) -> None:
-        """Forget addresses, sessions and rate limits once they have expired, and make backups when they are due."""
+        """Forget addresses, sessions and people whose time is over, and make backups when they are due."""
         while True:
             try:
                 self.collection.access.delete_expired()
                 self.collection.accounts.delete_expired()
+                apply_retention(self.collection, time.time_ns() // 1000)
                 if self.options.backups is not None:
                     self.options.backups.run_if_due(self.collection)
             except Exception as error:  # tried again in the next round

@@ -6,9 +6,11 @@ collection without items, `organiser.db`: its tokens are those of the organiser,
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import threading
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -28,10 +30,12 @@ from crowdrank.server import errors
 from crowdrank.server.admin_actions import store_settings
 from crowdrank.server.app import THREADS, add_middleware, create_app
 from crowdrank.server.authentication import Authenticator
+from crowdrank.server.privacy import apply_retention
 from crowdrank.server.projection import Projection
-from crowdrank.server.service import Options, Service
+from crowdrank.server.service import CLEANING_SECONDS, Options, Service
 from crowdrank.storage import Collection, NewItem
 
+_logger = logging.getLogger("crowdrank.server")
 ORGANISER = "organiser"
 """The name of the collection that has no items."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -129,6 +133,13 @@ class Studies:
             raise UnknownNameError("archived study", name, [one for one in self.names() if self.is_archived(one)])
         self._marker(name).unlink(missing_ok=True)
 
+    def apply_retention(self) -> None:
+        """Erase people from the studies whose retention period has ended; those that are open do it themselves."""
+        for name in self.names():
+            if name not in self._open:
+                with Collection.open(self._database(name), timeout=self.options.timeout) as collection:
+                    apply_retention(collection, time.time_ns() // 1000)
+
     def stop(self) -> None:
         with self._lock:
             apps, self._open = list(self._open.values()), {}
@@ -202,11 +213,25 @@ def create_studies_app(folder: Path, options: Options) -> StudiesApp:
     service.navigation = (("/", "Studies"), ("/admin/account", "Account"), ("/admin/audit", "Audit log"))
     studies.organisers = service.authenticator
 
+    stopping = threading.Event()
+
+    def clean() -> None:
+        while True:
+            try:
+                studies.apply_retention()
+            except Exception as error:  # tried again in the next round
+                _logger.error("the retention period of a study could not be applied", exc_info=error)
+            if stopping.wait(CLEANING_SECONDS):
+                return
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
         service.start()
+        if options.background:
+            threading.Thread(target=clean, name="retention", daemon=True).start()
         yield
+        stopping.set()
         await anyio.to_thread.run_sync(studies.stop)
         await anyio.to_thread.run_sync(service.stop)
 

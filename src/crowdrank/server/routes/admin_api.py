@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from crowdrank.server import admin_actions, annotator_summaries, files, joining
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import parse_item
+from crowdrank.server.privacy import study_versions
 from crowdrank.server.routes import BOARD_WAIT
 from crowdrank.server.routes.judging_api import RequestBody, bearer, error_responses
 from crowdrank.server.service import Service, service_of
@@ -285,8 +286,17 @@ def settings(request: Request) -> Response:
 def change_settings(request: Request, given: dict[str, Any]) -> Response:
     """Replace some settings. Tables are merged key by key."""
     service = service_of(request)
-    admin_actions.change_settings(service, given, service.admin(request))
+    actor = service.admin(request, needs="owner" if "privacy" in given else None)
+    admin_actions.change_settings(service, given, actor)
     return JSONResponse(admin_actions.settings_without_secrets(service.projection.settings))
+
+
+@router.get("/versions", responses=_ERRORS)
+def versions(request: Request) -> Response:
+    """Return the versions of the study, the latest first: the texts, when they were in force, consents and votes."""
+    service = service_of(request)
+    service.admin(request)
+    return JSONResponse({"versions": study_versions(service.collection, service.projection)})
 
 
 @router.get("/state", responses=_ERRORS)

@@ -10,13 +10,15 @@ from starlette.responses import Response
 
 from crowdrank.errors import CrowdrankError, SettingError
 from crowdrank.server import admin_actions, annotator_summaries, quarantine
-from crowdrank.server.authentication import ADMIN_COOKIE, ADMIN_SECONDS, ANNOTATOR_COOKIE
+from crowdrank.server.authentication import ADMIN_COOKIE, ADMIN_SECONDS, ANNOTATOR_COOKIE, Session
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import CONTENT_FIELDS, parse_item, read_items_file, uploaded_table
+from crowdrank.server.privacy import erasure_due, study_versions
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, is_checked, parse_integer, public_url, redirect
 from crowdrank.server.service import service_of
 from crowdrank.server.settings import WEBHOOK_EVENTS, setting_type
+from crowdrank.storage.judgments import iso_time
 
 router = APIRouter(include_in_schema=False)
 _FLAGGED_VERDICTS = ("noisy", "random", "reversed", "one-sided", "hasty", "different taste")
@@ -132,6 +134,8 @@ def settings(request: Request) -> Response:
 def change_settings(request: Request, form: Form) -> Response:
     service = service_of(request)
     session = service.authenticator.admin(request, form.csrf)
+    if any(name.startswith("privacy") for name in form.fields):
+        service.authenticator.admin(request, form.csrf, needs="owner")
     try:
         admin_actions.change_settings(service, _parse_settings(form), session.actor)
     except CrowdrankError as error:
@@ -165,6 +169,23 @@ def remove_webhook(request: Request, form: Form) -> Response:
     return redirect("/admin/settings", "removed")
 
 
+@router.get("/admin/privacy")
+def privacy(request: Request) -> Response:
+    return _privacy_page(request, service_of(request).authenticator.admin(request))
+
+
+@router.post("/admin/privacy")
+def change_privacy(request: Request, form: Form) -> Response:
+    service = service_of(request)
+    session = service.authenticator.admin(request, form.csrf, needs="owner")
+    days = parse_integer(form["retention_days"], "The number of days")
+    try:
+        admin_actions.change_settings(service, {"privacy": {"retention_days": days}}, session.actor)
+    except CrowdrankError as error:
+        return _privacy_page(request, session, str(error))
+    return redirect("/admin/privacy", "saved")
+
+
 @router.get("/admin/audit")
 def audit(request: Request, before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None, by: str = "") -> Response:
     return audit_log_page(request, before, by)
@@ -188,6 +209,25 @@ def audit_log_page(request: Request, before: int | None, by: str) -> Response:
     actors = admin_actions.actors(service)
     return page(
         request, "audit.html", admin=True, csrf=session.csrf, events=events, before=next_page, by=by, actors=actors
+    )
+
+
+def _privacy_page(request: Request, session: Session, problem: str | None = None) -> Response:
+    service = service_of(request)
+    collection, projection = service.collection, service.projection.catch_up()
+    closed, due = collection.settings.closed_since(), erasure_due(collection)
+    return page(
+        request,
+        "privacy.html",
+        200 if problem is None else 422,
+        admin=True,
+        csrf=session.csrf,
+        problem=problem,
+        closed=None if closed is None else iso_time(closed)[:10],
+        due=None if due is None else iso_time(due)[:10],
+        identified=sum(not annotator.erased for annotator in projection.annotators.values()),
+        erased=sum(annotator.erased for annotator in projection.annotators.values()),
+        versions=study_versions(collection, projection),
     )
 
 
