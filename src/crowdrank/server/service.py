@@ -154,7 +154,7 @@ class Service:
         self.navigation = NAVIGATION
         self.is_overview = False
         self.home: str | None = None
-        self.public_board: tuple[object, bytes, str] | None = None
+        self.public_boards: tuple[object, dict[tuple[str, str], tuple[bytes, str]]] | None = None
         self._stopping = threading.Event()
         self._cleaner: threading.Thread | None = None
         self.webhooks = WebhookSender(
