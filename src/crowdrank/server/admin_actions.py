@@ -6,10 +6,19 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.server.files import CONTENT_FIELDS, content_kind, item_body, item_view, save_image
+from crowdrank.server.files import (
+    CONTENT_FIELDS,
+    content_kind,
+    item_body,
+    item_view,
+    parse_item,
+    save_media,
+    text_of_file,
+)
 from crowdrank.server.projection import Projection
 from crowdrank.server.quality import gold_failures
 from crowdrank.server.records import Annotator, Item
@@ -17,6 +26,7 @@ from crowdrank.server.service import Service
 from crowdrank.server.settings import Settings, check_changes
 from crowdrank.storage import Collection, Event
 from crowdrank.storage.judgments import iso_time
+from crowdrank.storage.schema import MAX_NAME_LENGTH
 
 Json = dict[str, Any]
 PREVIEW_SECONDS = 3600
@@ -54,10 +64,22 @@ def edit_item(service: Service, id_: int, values: Mapping[str, Any], actor: str)
     service.projection.catch_up()
 
 
-def upload_image(service: Service, name: str, content: bytes, actor: str) -> str:
-    """Save an image in the media folder and return its name there."""
-    file_name = save_image(service.options.media, name, content)
-    service.collection.log.note("image uploaded", actor=actor, detail={"file": file_name, "bytes": len(content)})
+def add_files(service: Service, uploaded: Iterable[tuple[str, bytes]], query: str, actor: str) -> list[int]:
+    """Add one item per file, named after it: an image or a recording, or the text in a text, Markdown or HTML file."""
+    new = []
+    for name, content in uploaded:
+        text = text_of_file(name, content)
+        body, kind = (upload_media(service, name, content, actor), "") if text is None else text
+        new.append(parse_item({"label": Path(name).stem[:MAX_NAME_LENGTH], "query": query, "body": body, "kind": kind}))
+    if not new:
+        raise SettingError("Choose one file or several.")
+    return service.collection.items.add(new, actor=actor)
+
+
+def upload_media(service: Service, name: str, content: bytes, actor: str) -> str:
+    """Save an image or a recording in the media folder and return its name there."""
+    file_name = save_media(service.options.media, name, content)
+    service.collection.log.note("file uploaded", actor=actor, detail={"file": file_name, "bytes": len(content)})
     return file_name
 
 

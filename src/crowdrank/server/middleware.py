@@ -25,7 +25,7 @@ MAX_UPLOAD = 32 << 20
 BODY_SECONDS = 30.0
 UPLOAD_SECONDS = 600.0
 """How long a client may take to send the body of a request, and an admin to send a file."""
-_UPLOAD_PATHS = ("/api/v1/items", "/api/v1/annotators", "/api/v1/media", "/admin/items", "/admin/links")
+_UPLOAD_PATHS = ("/api/v1/items", "/api/v1/annotators", "/api/v1/media", "/admin/items", "/admin/links", "/studies")
 _HEADERS = {
     # Not "no-referrer": browsers would then send "Origin: null" with our own forms, which we reject.
     "Referrer-Policy": "same-origin",

@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse
 from crowdrank.reports.html.markup import Axis, Html, Point, columns, join, level, linear, numbers, scatter, tag
 from crowdrank.server.annotator_summaries import HISTOGRAM_EDGES
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import image_hosts, render_markdown
+from crowdrank.server.files import media_hosts, render_markdown
 from crowdrank.server.middleware import content_security_policy
 from crowdrank.server.service import service_of
 from crowdrank.server.translation import language_names, translator
@@ -105,7 +105,7 @@ def page(
         )
     )
     html = _with_prefix(html, prefix)
-    headers = {"Content-Security-Policy": content_security_policy(image_hosts(projection.items.values()), form_host)}
+    headers = {"Content-Security-Policy": content_security_policy(media_hosts(projection.items.values()), form_host)}
     return HTMLResponse(html, status_code, headers=headers)
 
 

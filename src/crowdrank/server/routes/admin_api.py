@@ -35,7 +35,7 @@ class NewItemBody(RequestBody):
     label: _Name
     query: Annotated[str, Field(max_length=300)] = ""
     body: _Text | None = None
-    kind: Literal["text", "markdown", "image", "link"] | None = None
+    kind: Literal["text", "markdown", "image", "audio", "video", "html", "link"] | None = None
     context: _Text | None = None
     group: Annotated[str, Field(max_length=300)] | None = None
     owner: Annotated[str, Field(max_length=300)] | None = None
@@ -47,7 +47,7 @@ class NewItemsBody(RequestBody):
 
 class ItemChangeBody(RequestBody):
     body: _Text | None = None
-    kind: Literal["text", "markdown", "image", "link"] | None = None
+    kind: Literal["text", "markdown", "image", "audio", "video", "html", "link"] | None = None
     context: _Text | None = None
     group: Annotated[str, Field(max_length=300)] | None = None
     owner: Annotated[str, Field(max_length=300)] | None = None
@@ -119,11 +119,11 @@ def change_item(request: Request, id_: Id, given: ItemChangeBody) -> Response:
 
 
 @router.post("/media", responses=error_responses(400, 401, 403))
-def upload_image(request: Request, file: Annotated[UploadFile, File()]) -> Response:
-    """Upload an image (PNG, JPEG, GIF, WebP). Use the returned name as the `body` of an item."""
+def upload_media(request: Request, file: Annotated[UploadFile, File()]) -> Response:
+    """Upload an image, a sound or a video. Use the returned name as the `body` of an item."""
     service = service_of(request)
     actor = service.admin(request)
-    return JSONResponse({"body": admin_actions.upload_image(service, file.filename or "", file.file.read(), actor)})
+    return JSONResponse({"body": admin_actions.upload_media(service, file.filename or "", file.file.read(), actor)})
 
 
 @router.get("/annotators", responses=_ERRORS)

@@ -94,9 +94,17 @@ def add_item(request: Request, form: Form) -> Response:
     actor = service.admin(request, form.csrf)
     values = {name: form[name] for name in ("label", "query", *CONTENT_FIELDS)}
     if form.file is not None:
-        values |= {"body": admin_actions.upload_image(service, *form.file, actor), "kind": "image"}
+        values |= {"body": admin_actions.upload_media(service, *form.file, actor), "kind": ""}
     values["label"] = values["label"] or values["body"][:80]
     service.collection.items.add([parse_item(values)], actor=actor)
+    return redirect("/admin/items", "added")
+
+
+@router.post("/admin/items/files")
+def add_files(request: Request, form: Form) -> Response:
+    """Add one item per uploaded file."""
+    service = service_of(request)
+    admin_actions.add_files(service, form.files, form["query"], service.admin(request, form.csrf))
     return redirect("/admin/items", "added")
 
 

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 
 from crowdrank.server import joining, onboarding
 from crowdrank.server.assignments import Answer
 from crowdrank.server.authentication import ANNOTATOR_COOKIE, FORM_COOKIE, SESSION_SECONDS
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import IMAGE_TYPES, media_file, question_view
+from crowdrank.server.files import HTML_POLICY, MEDIA_TYPES, content_kind, item_body, media_file, question_view
 from crowdrank.server.joining import is_full, shown_name
 from crowdrank.server.onboarding import consent_version, has_consented, next_step
 from crowdrank.server.panels import arrival, find_participant
@@ -240,12 +240,26 @@ def finished_page(request: Request) -> Response:
 
 @router.get("/media/{name:path}")
 def media(request: Request, name: str, v: Annotated[str | None, Query()] = None) -> Response:
-    """Return an image of the media folder."""
+    """Return an image or a recording of the media folder."""
     folder = service_of(request).options.media
     path = None if folder is None else media_file(folder, name)
     if path is None:
-        raise RequestError(404, "This image does not exist.")
-    return FileResponse(path, media_type=IMAGE_TYPES[path.suffix.lower()])
+        raise RequestError(404, "This file does not exist.")
+    return FileResponse(path, media_type=MEDIA_TYPES[path.suffix.lower()])
+
+
+@router.get("/items/{id_}.html")
+def html_item(request: Request, id_: int) -> Response:
+    """Return an item that is HTML, for the frame in which it is shown. It may not run scripts or load anything."""
+    service = service_of(request)
+    authenticator = service.authenticator
+    if authenticator.annotator_or_none(request) is None and authenticator.admin_or_none(request) is None:
+        raise RequestError(401, "Open your personal link first.")
+    item = service.projection.items.get(id_)
+    if item is None or content_kind(item_body(item), item.content.get("kind")) != "html":
+        raise RequestError(404, "This item does not exist.")
+    headers = {"Content-Security-Policy": HTML_POLICY, "X-Frame-Options": "SAMEORIGIN"}
+    return HTMLResponse(item_body(item), headers=headers)
 
 
 def _form_answer(form: SubmittedForm, criteria: Sequence[str]) -> Answer:
