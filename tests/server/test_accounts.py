@@ -10,9 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from crowdrank.errors import DataError
-from crowdrank.server import accounts as module
-from crowdrank.server.accounts import matching_step, totp_code
+from crowdrank.server import sign_in as module
 from crowdrank.server.authentication import ADMIN_COOKIE, RateLimit
+from crowdrank.server.sign_in import matching_step, totp_code
 from crowdrank.storage import Collection
 from tests.server.conftest import bearer
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from crowdrank.server.accounts import totp_code
+from crowdrank.server.sign_in import totp_code
 from tests.server.browser_helpers import link_of, new_people
 from tests.serving import serving
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 from starlette.requests import Request
 
-from crowdrank.server.accounts import AccountService
 from crowdrank.server.assignments import Answer, AssignmentService, JudgingRequest
 from crowdrank.server.authentication import Authenticator, RateLimit, RateLimiter, Session
 from crowdrank.server.boards import BoardPublisher
@@ -26,6 +25,7 @@ from crowdrank.server.onboarding import check_ready
 from crowdrank.server.privacy import apply_retention
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator
+from crowdrank.server.sign_in import AccountService
 from crowdrank.server.webhooks import WebhookSender
 from crowdrank.storage import AccountRole, Collection
 
