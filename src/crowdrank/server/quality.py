@@ -36,14 +36,15 @@ def broken_rule(projection: Projection, annotator: Annotator, vote: int) -> str 
 
     Gold questions count since an organiser last let the annotator go on, and only a wrong answer breaks the rule.
     """
-    most = projection.settings.questions.max_gold_failures
+    most, quality = projection.settings.questions.max_gold_failures, projection.settings.quality
+    if most is None and not quality.is_used:
+        return None
     rows = [row for row in annotator.votes if not projection.is_withdrawn(row)]
     if most is not None and projection.is_gold_failure(vote):
         forgiven = int(annotator.metadata.get("forgiven_gold", 0))
         failures = sum(projection.is_gold_failure(row) for row in rows)
         if failures - forgiven >= most:
             return f"{failures} gold questions wrong"
-    quality = projection.settings.quality
     since = rows[int(annotator.metadata.get("checked_votes", 0)) :]
     if len(since) < quality.min_answers:
         return None

@@ -232,6 +232,12 @@ class Quality:
     max_skip_share: float | None = None
     min_repeat_agreement: float | None = None
 
+    @property
+    def is_used(self) -> bool:
+        """Whether any rule is used."""
+        rules = (self.min_median_seconds, self.max_side_share, self.max_skip_share, self.min_repeat_agreement)
+        return any(limit is not None for limit in rules)
+
     def __post_init__(self) -> None:
         if self.action not in ("exclude", "set-aside", "pause"):
             raise SettingError(f"quality.action must be exclude, set-aside or pause, got {self.action!r}.")
