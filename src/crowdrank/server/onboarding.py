@@ -124,10 +124,13 @@ def practice_items(service: Service, question: PracticeQuestion) -> list[Item]:
 
 
 def _store(service: Service, annotator: Annotator, answers: list[str]) -> None:
-    practice = {"version": practice_version(service.projection.settings.practice), "answers": answers}
     before = annotator.metadata.get("practice")
     attempts = int(before.get("attempts", 1)) if isinstance(before, dict) else 1
-    practice["attempts"] = attempts + 1 if not answers else attempts
+    practice: Json = {
+        "version": practice_version(service.projection.settings.practice),
+        "answers": answers,
+        "attempts": attempts if answers else attempts + 1,
+    }
     metadata = {**annotator.metadata, "practice": practice}
     service.collection.annotators.edit(annotator.id, metadata, actor="annotator")
     service.projection.catch_up()

@@ -95,11 +95,13 @@ def _contradicts_themselves(projection: Projection, rows: Sequence[int], quality
 
 def repeat_agreement(projection: Projection, rows: Sequence[int]) -> float | None:
     """Return the share of repeated pairs that were answered as before; None if fewer than three were repeated."""
-    votes, winners = projection.votes, {}
+    votes = projection.votes
+    winners: dict[tuple[int, int], int] = {}
     same = []
     for row in rows:
         left, right, outcome = int(votes.left[row]), int(votes.right[row]), int(votes.outcome[row])
-        pair, winner = (min(left, right), max(left, right)), {LEFT: left, RIGHT: right}.get(outcome, -outcome - 2)
+        winner = left if outcome == LEFT else right if outcome == RIGHT else -outcome - 2  # of ties, no item
+        pair = (min(left, right), max(left, right))
         if projection.vote_policies[row] == REPEAT and pair in winners:
             same.append(winners[pair] == winner)
         winners[pair] = winner

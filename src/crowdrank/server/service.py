@@ -151,7 +151,7 @@ class Service:
         )
         self.batcher = RequestBatcher(lambda requests: self.assignments.handle(requests))
         self.metrics = RequestMetrics()
-        self.navigation = NAVIGATION
+        self.navigation: tuple[tuple[str, str], ...] = NAVIGATION
         self.is_overview = False
         self.home: str | None = None
         self.public_boards: tuple[object, dict[tuple[str, str], tuple[bytes, str]]] | None = None
