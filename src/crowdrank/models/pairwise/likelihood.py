@@ -75,9 +75,7 @@ class WinMatrix(NamedTuple):
     """Wins of the row's item over the column's minus its losses."""
 
     @classmethod
-    def of(
-        cls, size: int, left: AnyArray, right: AnyArray, outcome: AnyArray, weight: FloatArray | None
-    ) -> WinMatrix:
+    def of(cls, size: int, left: AnyArray, right: AnyArray, outcome: AnyArray, weight: FloatArray | None) -> WinMatrix:
         """Count comparisons."""
         cells = left * np.int64(size) + right
         lead = outcome if weight is None else outcome * weight
