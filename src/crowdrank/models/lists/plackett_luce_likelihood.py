@@ -132,16 +132,15 @@ class ListTable(NamedTuple):
         explained = self.strength * self.a
         gradient = self.weight * (self.scored - explained)
         diagonal = self.weight * (explained - self.strength**2 * self.b)
-        return ListLogLikelihood(
-            float(value), np.bincount(item, gradient.ravel(), size), np.bincount(item, diagonal.ravel(), size)
-        )
+        sums = (np.bincount(item, part.ravel(), size).astype(np.float64) for part in (gradient, diagonal))
+        return ListLogLikelihood(float(value), *sums)
 
     def hessian(self, scores: FloatArray) -> FloatArray:
         size, left, right = len(scores), self.item[:, :, None], self.item[:, None, :]
         shared = (self.weight * self.strength)[:, :, None] * self.strength[:, None, :]
         shared *= np.minimum(self.b[:, :, None], self.b[:, None, :])  # B grows along a list: that of the upper item
         cells = left.astype(np.int64) * size + right
-        matrix = -np.bincount(cells.ravel(), shared.ravel(), size * size).reshape(size, size)
+        matrix: FloatArray = -np.bincount(cells.ravel(), shared.ravel(), size * size).reshape(size, size)  # type: ignore[assignment]
         linear = np.bincount(self.item.ravel(), (self.weight * self.strength * self.a).ravel(), size)
         matrix.flat[:: size + 1] += linear
         return matrix

@@ -81,8 +81,8 @@ class WinMatrix(NamedTuple):
         lead = outcome if weight is None else outcome * weight
         total = np.bincount(cells, weight, size * size).reshape(size, size)
         net = np.bincount(cells, lead, size * size).reshape(size, size)
-        total, net = total + total.T, net - net.T
-        return cls(total.astype(np.float64, copy=False), 0.5 * (total + net).sum(axis=1), net)
+        total, net = (total + total.T).astype(np.float64), (net - net.T).astype(np.float64)
+        return cls(total, 0.5 * (total + net).sum(axis=1), net)
 
     @property
     def rows(self) -> int:
@@ -256,7 +256,7 @@ def _evaluate_wins(shard: WinMatrix, scores: AnyArray) -> tuple[MatrixCurvature,
     strength = np.exp(scores)
     both = strength[:, None] + strength
     share = shard.total / both
-    value = shard.won @ scores - 0.5 * float(np.vdot(shard.total, np.log(both)))
+    value = float(shard.won @ scores) - 0.5 * float(np.vdot(shard.total, np.log(both)))
     gradient = shard.won - strength * share.sum(axis=1)
     share /= both
     share *= strength
