@@ -1,4 +1,4 @@
-"""crowdrank learn: learn a ranking function from item features and annotators' ranked lists."""
+"""crowdrank learn and predict: learn a ranking function from ranked lists and features, and rank new items with it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from crowdrank.cli.options import (
     parse_quality,
     parse_set,
 )
-from crowdrank.cli.output import console, print_json, progress_bar, spinner, with_flags
+from crowdrank.cli.output import check_table, console, print_json, print_written, progress_bar, spinner, with_flags
 from crowdrank.errors import CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.table import Table
 
     from crowdrank.data import Rankings, SideInformation
@@ -42,69 +43,86 @@ class TrainingLabels(StrEnum):
     EXPECTED = "expected"
 
 
+# The options.
+
+File = Annotated[Path, typer.Argument(help="Annotators' ranked lists; with --lists, the features.")]
+FeaturesOption = Annotated[
+    Path | None, typer.Option(help="Features of the items (.csv, .parquet, LETOR …).", rich_help_panel=INPUT)
+]
+Lists = Annotated[
+    Path | None,
+    typer.Option(help="Annotators' lists, if the first file holds the features.", rich_help_panel=INPUT),
+]
+Query = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of the lists that holds the query.", rich_help_panel=INPUT),
+]
+Method = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Learning method: auto, ltr-crowds, or a baseline.", rich_help_panel=MODEL),
+]
+Ranker = Annotated[
+    str, typer.Option(metavar="NAME", help="Kind of ranking function: linear or lightgbm.", rich_help_panel=MODEL)
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        help="Read only the first TOP items of each list; all others count as worse.", min=1, rich_help_panel=MODEL
+    ),
+]
+Labels = Annotated[
+    TrainingLabels,
+    typer.Option(
+        help="Train on the most likely true list (map) or on all lists, weighted by probability (expected); "
+        "auto tries both.",
+        rich_help_panel=MODEL,
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)]
+Truth = Annotated[
+    Path | None, typer.Option(help="True order of the items of some queries.", rich_help_panel=SIDE_INFORMATION)
+]
+TruthColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--truth-column",
+        metavar="ROLE=COLUMN",
+        help="Column for a role in the truth: item, query, value (larger is better) or rank (smaller is better).",
+        rich_help_panel=SIDE_INFORMATION,
+    ),
+]
+AnnotatorQuality = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Known expertise θ of an annotator, negative for good ones: ann=-2.5 or ann=-3..-1. Repeatable.",
+        rich_help_panel=SIDE_INFORMATION,
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option(help="Write the ranking function, for `crowdrank predict`.", rich_help_panel=OUTPUT)
+]
+
+
 def learn(
-    file: Annotated[Path, typer.Argument(help="Annotators' ranked lists; with --lists, the features.")],
-    features: Annotated[
-        Path | None, typer.Option(help="Features of the items (.csv, .parquet, LETOR …).", rich_help_panel=INPUT)
-    ] = None,
-    lists: Annotated[
-        Path | None,
-        typer.Option(help="Annotators' lists, if the first file holds the features.", rich_help_panel=INPUT),
-    ] = None,
+    file: File,
+    features: FeaturesOption = None,
+    lists: Lists = None,
     columns: options.Columns = None,
-    query: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of the lists that holds the query.", rich_help_panel=INPUT),
-    ] = None,
+    query: Query = None,
     features_columns: options.FeatureTable = None,
     missing_features: options.MissingFeatureCells = options.MissingFeatures.REFUSE,
-    method: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Learning method: auto, ltr-crowds, or a baseline.", rich_help_panel=MODEL),
-    ] = "auto",
-    ranker: Annotated[
-        str, typer.Option(metavar="NAME", help="Kind of ranking function: linear or lightgbm.", rich_help_panel=MODEL)
-    ] = "linear",
-    top: Annotated[
-        int | None,
-        typer.Option(
-            help="Read only the first TOP items of each list; all others count as worse.", min=1, rich_help_panel=MODEL
-        ),
-    ] = None,
-    labels: Annotated[
-        TrainingLabels,
-        typer.Option(
-            help="Train on the most likely true list (map) or on all lists, weighted by probability (expected); "
-            "auto tries both.",
-            rich_help_panel=MODEL,
-        ),
-    ] = TrainingLabels.AUTO,
+    method: Method = "auto",
+    ranker: Ranker = "linear",
+    top: Top = None,
+    labels: Labels = TrainingLabels.AUTO,
     settings: options.Settings = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)] = 0,
-    truth: Annotated[
-        Path | None, typer.Option(help="True order of the items of some queries.", rich_help_panel=SIDE_INFORMATION)
-    ] = None,
-    truth_columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--truth-column",
-            metavar="ROLE=COLUMN",
-            help="Column for a role in the truth: item, query, value (larger is better) or rank (smaller is better).",
-            rich_help_panel=SIDE_INFORMATION,
-        ),
-    ] = None,
-    annotator_quality: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Known expertise θ of an annotator, negative for good ones: ann=-2.5 or ann=-3..-1. Repeatable.",
-            rich_help_panel=SIDE_INFORMATION,
-        ),
-    ] = None,
+    seed: Seed = 0,
+    truth: Truth = None,
+    truth_columns: TruthColumns = None,
+    annotator_quality: AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the ranking function, for `crowdrank predict`.", rich_help_panel=OUTPUT)
-    ] = None,
+    out: Out = None,
     as_json: options.Json = False,
     engine: options.Engine = None,
     scheduler: options.Scheduler = None,
@@ -266,3 +284,59 @@ def _as_dict(function: RankingFunction, training: _TrainingData, notes: list[str
         "convergence": asdict(function.convergence),
         "notes": notes,
     }
+
+
+_MAX_QUERIES_SHOWN = 10
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="Ranking function written by `crowdrank learn`.")],
+    file: Annotated[Path, typer.Argument(help="Features of the items to rank (.csv, .parquet, LETOR …).")],
+    columns: options.FeatureTable = None,
+    missing_features: options.MissingFeatureCells = options.MissingFeatures.REFUSE,
+    top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=options.OUTPUT)] = 20,
+    wide: options.Wide = False,
+    out: options.TableOut = None,
+    as_json: options.Json = False,
+) -> None:
+    """Rank items by their features, with a ranking function from `crowdrank learn`."""
+    from crowdrank.io import write_table
+    from crowdrank.io.feature_tables import read_features
+    from crowdrank.ltr import RankingFunction
+    from crowdrank.ltr.features import build_features
+
+    check_table(out)
+    function = RankingFunction.load(model)
+    with spinner(f"Ranking {file.name}"):
+        roles = parse_columns(columns, option="--features-column")
+        frame = function.frame(build_features(read_features(file, columns=roles), missing_features.value))
+    if out is not None:
+        write_table(frame, out)
+    if as_json:
+        print_json(frame.to_dicts())
+        return
+    _show(frame, top, wide)
+    print_written([out])
+
+
+def _show(frame: pl.DataFrame, top: int, wide: bool) -> None:
+    from rich.table import Table
+
+    from crowdrank.reports import label, number_column
+
+    screen = console(wide=wide)
+    queries = frame.partition_by("query", maintain_order=True) if "query" in frame.columns else [frame]
+    for query in queries[:_MAX_QUERIES_SHOWN]:
+        name = label(query["query"][0]) if "query" in query.columns else None
+        table = Table(title=name, title_justify="left", box=None, pad_edge=False)
+        number_column(table, "rank")
+        table.add_column("item")
+        number_column(table, "score")
+        for row in query.head(top).iter_rows(named=True):
+            table.add_row(str(row["rank"]), label(row["item"]), f"{row['score']:.3f}")
+        if query.height > top:
+            table.add_row("", f"… and {query.height - top:,} more", style="dim")
+        screen.print(table)
+        screen.print()
+    if (more := len(queries) - _MAX_QUERIES_SHOWN) > 0:
+        screen.print(f"… and {more:,} more queries: --out writes them all.", style="dim")

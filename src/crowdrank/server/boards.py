@@ -11,9 +11,11 @@ import math
 import shlex
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,12 +32,16 @@ from crowdrank.online import Vocabulary
 from crowdrank.results import Ranking
 from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
+from crowdrank.storage.judgments import iso_time
 
 # Statistics that a board shows next to the ranking: decision status, reliability and history.
 
 Json = dict[str, Any]
 
 _HISTORY_POINTS = 8
+_LEADERS = 6
+"""Items whose ranks the history shows."""
+_NONE: Mapping[int, int] = MappingProxyType({})
 _FORECAST_PATHS = 50
 
 
@@ -127,8 +133,14 @@ def reliability_summary(judgments: Comparisons, model: Model) -> Json | None:
     }
 
 
-def board_history(judgments: Judgments, current: Ranking, model: Model) -> tuple[Json, ...]:
-    """Fit the first eighth, quarter, … of the votes: mean standard error, and Kendall's τ with the current order."""
+def board_history(
+    judgments: Judgments, current: Ranking, model: Model, times: Sequence[int] = (), leaders: Mapping[int, int] = _NONE
+) -> tuple[Json, ...]:
+    """Fit the first eighth, quarter, … of the votes.
+
+    Every point has the mean standard error, Kendall's τ with the current order, the time of the last of these votes
+    (if `times` has one per judgment), and the ranks of the leaders, which are ids by code.
+    """
     if len(judgments) < 2 * _HISTORY_POINTS:
         return ()
     from crowdrank.evaluation import kendall_correlation
@@ -141,8 +153,15 @@ def board_history(judgments: Judgments, current: Ranking, model: Model) -> tuple
         seen = early.n_judgments_per_item > 0
         tau = kendall_correlation(board.scores[seen], current.scores[seen]) if seen.sum() > 1 else float("nan")
         error = float(np.mean(board.uncertainty.std_error[seen]))
+        ranks = [{"id": id_, "rank": int(board.rank[code])} for code, id_ in leaders.items() if seen[code]]
         points.append(
-            {"votes": count, "uncertainty": round(error, 4), "agreement": None if np.isnan(tau) else round(tau, 4)}
+            {
+                "votes": count,
+                "uncertainty": round(error, 4),
+                "agreement": None if np.isnan(tau) else round(tau, 4),
+                "at": iso_time(times[count - 1]) if len(times) == len(judgments) else None,
+                "ranks": ranks,
+            }
         )
     return tuple(points)
 
@@ -241,6 +260,8 @@ class BoardRow:
         Why it is above the next item.
     criteria : tuple of int or None
         Its rank by each further criterion.
+    category : str
+        The `group` of the item.
     """
 
     id: int
@@ -257,6 +278,7 @@ class BoardRow:
     provisional: bool
     explanation: str = ""
     criteria: tuple[int | None, ...] = ()
+    category: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +304,8 @@ class Board:
     decision : DecisionStatus or None
     reliability : dict or None
     history : tuple of dict
-        Standard error and agreement with the current order after earlier numbers of votes.
+        After earlier numbers of votes: standard error, agreement with the current order, time, and ranks of the
+        items that lead now.
     notes : tuple of str
         The notes of the ranking.
     is_pending : bool
@@ -310,6 +333,11 @@ class Board:
     ranking: Ranking | None = field(default=None, compare=False, repr=False)
     judgments: Judgments | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def categories(self) -> list[str]:
+        """The categories of the items, in alphabetical order."""
+        return sorted({row.category for row in self.rows if row.category})
+
     def as_dict(self) -> Json:
         return {
             "seq": self.seq,
@@ -319,6 +347,7 @@ class Board:
             "annotators": self.annotators,
             "task": self.task,
             "criteria": list(self.criteria),
+            "categories": self.categories,
             "items": [{**asdict(row), "label": row.item} for row in self.rows],
             "decision": None if self.decision is None else asdict(self.decision),
             "reliability": self.reliability,
@@ -351,6 +380,7 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
     start = time.monotonic()
     items = collection.items.all(up_to=seq) if seq else {}
     visible = {(item.query, item.label): item.id for item in items.values() if not item.hidden}
+    categories = {item.id: str(item.content.get("group", "")) for item in items.values()}
     with_features = collection.log.judgments(seq)
     judgments = with_features
     if isinstance(judgments, Comparisons):
@@ -362,7 +392,7 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
         chosen_because=default_model(judgments).reason,
         votes=len(judgments),
         annotators=len(judgments.annotators),
-        rows=tuple(_row_without_votes(query, label, id_) for (query, label), id_ in visible.items()),
+        rows=tuple(_row_without_votes(query, label, id_, categories[id_]) for (query, label), id_ in visible.items()),
         task=collection.log.task(seq) if len(judgments) else settings.task.type,
         criteria=settings.task.criteria,
     )
@@ -372,10 +402,15 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
         ranking = model.fit(judgments)
         fitted = model_of(ranking).with_estimated_settings(ranking)  # what was learnt from the data is not learnt again
         reliability = reliability_summary(with_features, fitted) if isinstance(with_features, Comparisons) else None
-        history = board_history(judgments, ranking, fitted)
+        times = collection.log.judgment_times(seq)
+        history = board_history(judgments, ranking, fitted, times, _leaders(ranking, visible))
         by_criterion = [ranks_by_criterion(collection, seq, criterion) for criterion in settings.task.criteria]
     rows = [
-        replace(row, criteria=tuple(ranks.get((row.query, row.item)) for ranks in by_criterion))
+        replace(
+            row,
+            criteria=tuple(ranks.get((row.query, row.item)) for ranks in by_criterion),
+            category=categories[row.id],
+        )
         for row in _rows(ranking, judgments, visible, settings.questions.min_appearances)
     ]
     ranked = {row.id for row in rows}
@@ -416,7 +451,16 @@ def rank_command(judgments: Judgments, votes: Path) -> str:
     return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} {' '.join(changed)}".rstrip()
 
 
-def _row_without_votes(query: str, label: str, id_: int) -> BoardRow:
+def _leaders(ranking: Ranking, visible: Mapping[tuple[str, str], int]) -> dict[int, int]:
+    """Return the ids of the best items by code; none if there are several queries, whose ranks cannot be compared."""
+    keys = item_keys(ranking)
+    if len({query for query, _ in keys}) > 1:
+        return {}
+    shown = [code for code in ranking.order.tolist() if keys[code] in visible]
+    return {code: visible[keys[code]] for code in shown[:_LEADERS]}
+
+
+def _row_without_votes(query: str, label: str, id_: int, category: str) -> BoardRow:
     return BoardRow(
         id=id_,
         item=label,
@@ -430,6 +474,7 @@ def _row_without_votes(query: str, label: str, id_: int) -> BoardRow:
         group=None,
         votes=0,
         provisional=True,
+        category=category,
     )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
-from crowdrank.inference.pair_curvature import MatrixCurvature, PairCurvature
+from crowdrank.inference.curvature import MatrixCurvature, PairCurvature
 from crowdrank.inference.special import (
     HALF_LOG_TWO_PI,
     ROOT_HALF,
@@ -79,9 +79,9 @@ class WinMatrix(NamedTuple):
         """Count comparisons."""
         cells = left * np.int64(size) + right
         lead = outcome if weight is None else outcome * weight
-        total = np.bincount(cells, weight, size * size).reshape(size, size)
-        net = np.bincount(cells, lead, size * size).reshape(size, size)
-        total, net = (total + total.T).astype(np.float64), (net - net.T).astype(np.float64)
+        compared = np.bincount(cells, weight, size * size).astype(np.float64).reshape(size, size)
+        ahead = np.bincount(cells, lead, size * size).astype(np.float64).reshape(size, size)
+        total, net = compared + compared.T, ahead - ahead.T
         return cls(total, 0.5 * (total + net).sum(axis=1), net)
 
     @property

@@ -14,10 +14,9 @@ from crowdrank.data import Comparisons, Items, PairCounts
 from crowdrank.data.pair_counts import MAX_CELLS
 from crowdrank.engines import ShardedData
 from crowdrank.errors import DataError, SeparationError, SettingError
-from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature
+from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature, hessian_matrix, hessian_product
 from crowdrank.inference.laplace import LaplaceApproximation
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
-from crowdrank.inference.pair_curvature import hessian_matrix, hessian_product
 from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, diagnose, model_settings
 from crowdrank.models.pairwise import likelihood
 from crowdrank.models.pairwise.likelihood import (
