@@ -123,7 +123,7 @@ def test_probabilities_of_all_orders_sum_to_one():
     assert logsumexp(logs) == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("spread", [800.0, -800.0, 3_000.0])
+@pytest.mark.parametrize("spread", [299.0, 450.0, 800.0, -800.0, 3_000.0])
 def test_extreme_scores_stay_finite(spread):
     scores = np.linspace(0, spread, 5)
     shard = shard_of(MIXED)

@@ -20,7 +20,7 @@ from crowdrank.engines.compilation import compiled
 _PLAIN_UP_TO = 2_000
 # Up to this many cells, lists are laid out as a table of lists × places, and nothing is compiled; the same for tables
 # of lists × places × places. Most of the cells of a table must be used, and scores must not be too far apart for e^s.
-_MOST_CELLS, _MOST_PAIRS, _MOST_CELLS_PER_ROW, _LARGEST_SPREAD = 100_000, 1_000_000, 4, 500.0
+_MOST_CELLS, _MOST_PAIRS, _MOST_CELLS_PER_ROW, _LARGEST_SPREAD = 100_000, 1_000_000, 4, 300.0
 
 
 class RankedLists(NamedTuple):
