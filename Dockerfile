@@ -6,11 +6,14 @@ WORKDIR /build
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN python -m venv /opt/crowdrank && /opt/crowdrank/bin/pip install --no-cache-dir ".[server,reports]"
+# Compiled code holds for the kind of processor that builds the image; on others it is made anew and added.
+RUN NUMBA_CACHE_DIR=/opt/crowdrank/numba /opt/crowdrank/bin/crowdrank models --compile && \
+    chmod -R a+rwX /opt/crowdrank/numba
 
 FROM python:3.12-slim
 RUN useradd --create-home --uid 1000 crowdrank && mkdir /data && chown crowdrank /data
 COPY --from=build /opt/crowdrank /opt/crowdrank
-ENV PATH=/opt/crowdrank/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/tmp/numba OPENBLAS_NUM_THREADS=1
+ENV PATH=/opt/crowdrank/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/opt/crowdrank/numba OPENBLAS_NUM_THREADS=1
 USER 1000
 WORKDIR /data
 VOLUME /data

@@ -6,7 +6,7 @@ python benchmarks/all_models.py --only mpm,crowd-agg  some models, printed
 
 Times are those of the processor, relative to the simplest model of each kind of judgments: in one run, ratios do not
 depend on the load of the machine. Every model runs in a process of its own, warmed up on a few rows, and is ended after
-`--limit` seconds. Data are read from CROWDRANK_DATA, or from ../shared/data next to the checkout.
+`--limit` seconds of the processor. Data are read from CROWDRANK_DATA, or from ../shared/data next to the checkout.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import contextlib
 import json
 import multiprocessing
 import os
+import resource
+import signal
 import sys
 import time
 import warnings
@@ -37,6 +39,8 @@ _SETS = {
 }
 """The file of each set, and the model that the others are compared with."""
 _WARM_ROWS = 60
+# Seconds of the processor in addition to the limit, for compiling during the warm-up.
+_COMPILING = 60
 
 
 @dataclass(frozen=True)
@@ -60,20 +64,21 @@ def measure(data: str, judgments: Any, model: str, limit: float) -> Row:
     """Fit in a child process that can be ended, whatever compiled code it is in."""
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
-    child = context.Process(target=_run, args=(queue, judgments, model))
+    child = context.Process(target=_run, args=(queue, judgments, model, limit))
     child.start()
-    child.join(limit)
-    if child.is_alive():
-        child.kill()
-        child.join()
+    child.join()
+    if child.exitcode == -signal.SIGXCPU:
         return Row(data, model, f"more than {limit:g} s")
     if queue.empty():
         return Row(data, model, f"exit status {child.exitcode}")
     return Row(data, model, **queue.get())
 
 
-def _run(queue: Any, judgments: Any, name: str) -> None:
+def _run(queue: Any, judgments: Any, name: str, limit: float) -> None:
     warnings.simplefilter("ignore")
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    most = int(own.ru_utime + own.ru_stime + limit) + _COMPILING
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
     model = cr.models.REGISTRY[name]()
     try:
         converted, _ = convert_for(model, judgments)

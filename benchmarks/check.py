@@ -10,6 +10,7 @@ does not depend on the machine and is stored as it is.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import tempfile
@@ -20,10 +21,14 @@ from typing import Any
 
 import crowd_bt
 import kernels
+import numpy as np
 import polars as pl
 from machine import describe, record
+from peers import Crowdrank, NumPy
+from votes import draw
 
 import crowdrank as cr
+from crowdrank.data import Comparison
 
 _KEPT = Path(__file__).parent / "results" / "check.json"
 _WORST = 1.5
@@ -80,17 +85,51 @@ def of_models() -> dict[str, float]:
     return {f"{name}, 12,000 judgments, over bradley-terry": round(each / base, 2) for name, each in seconds.items()}
 
 
+def of_small_data() -> dict[str, float]:
+    """Processor time of fits to 4,000 votes over NumPy with SciPy's L-BFGS, and of online updates over smaller ones."""
+    drawn = draw(100, 4_000, 0)
+    ours, numpy = Crowdrank(), NumPy()
+    given, columns = ours.load(drawn), numpy.load(drawn)
+    ratio = _ratio(lambda: ours.fit(ours.fresh(given), 1e-4), lambda: numpy.fit(columns, 1e-8), 20)
+    found = {"bradley-terry, 4,000 votes, over NumPy": ratio}
+    votes, _ = crowd_bt.draw(100, 100, 4_000)
+    rival = crowd_bt.NumPy(votes)
+    ratio = _ratio(lambda: crowd_bt.JOINT.fit(votes), lambda: rival.fit(1e-8), 20)
+    found["crowd-bt, 4,000 votes, over NumPy"] = ratio
+    for model in (cr.online.CrowdBT(), cr.online.TrueSkill(), cr.online.Elo(), cr.online.Glicko2()):
+        ratio = _ratio(_updates(model, 10_000), _updates(model, 100), 5)
+        found[f"{type(model).__name__}, update among 10,000 items, over 100"] = ratio
+    return found
+
+
+def _updates(model: Any, items: int) -> Callable[[], Any]:
+    """A thousand updates of beliefs about this many items."""
+    names, rng = [f"item {n}" for n in range(items)], np.random.default_rng(0)
+    pairs = [rng.choice(items, 2, replace=False) for _ in range(1_000)]
+    judgments = [Comparison(names[a], names[b], names[a], "ann") for a, b in pairs]
+    start = model.start(names, ["ann"])
+    return lambda: functools.reduce(model.update, judgments, start)
+
+
+def _ratio(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: int) -> float:
+    """Least processor times of several runs in turn."""
+    pairs = [(_processor_time(ours), _processor_time(theirs)) for _ in range(repetitions)]
+    one, other = (min(times) for times in zip(*pairs, strict=True))
+    return round(one / other, 2)
+
+
+def _processor_time(work: Callable[[], Any]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
 def _least_processor_time(work: Callable[[], Any]) -> float:
-    least = float("inf")
-    for _ in range(4):
-        begun = time.process_time()
-        work()
-        least = min(least, time.process_time() - begun)
-    return least
+    return min(_processor_time(work) for _ in range(4))
 
 
 def measured() -> dict[str, float]:
-    return of_kernels() | of_fits() | of_passes() | of_reading() | of_models()
+    return of_kernels() | of_fits() | of_passes() | of_reading() | of_models() | of_small_data()
 
 
 def grown(found: dict[str, float], kept: dict[str, float]) -> dict[str, float]:

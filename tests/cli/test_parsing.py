@@ -30,6 +30,13 @@ def test_models_as_json_lists_settings(crowdrank):
     assert by_name["borda"]["reads"] == ["rankings", "comparisons"]
 
 
+@pytest.mark.slow
+def test_models_compile_fits_the_models_that_sample(crowdrank):
+    code, out, _ = crowdrank("models", "--compile", "--json")
+    assert code == 0
+    assert list(json.loads(out)["seconds"]) == ["bayesian-crowd-bt", "tpp", "trm"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Toy:
     scale: float | None = 1.0

@@ -183,11 +183,11 @@ def _unique_edges(source: Int32Array, target: Int32Array, size: int) -> tuple[In
 
 def _all_reach_all(size: int, table: Comparisons) -> bool:
     """Return whether chains of wins lead from the first item to every other and back."""
-    beat = np.zeros(size * size, np.float32)
+    cells = np.zeros(size * size, np.float32)
     for chunk in table.chunks():
         winners, losers = _edges(chunk)
-        beat[winners * size + losers] = 1.0
-    beat = beat.reshape(size, size)
+        cells[winners * size + losers] = 1.0
+    beat = cells.reshape(size, size)
     return _reaches_all(beat) and _reaches_all(beat.T)
 
 

@@ -13,7 +13,10 @@ from functools import cache
 from itertools import count
 from operator import add as plus
 from operator import iadd
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 # The engine protocol: load judgments as shards, and sum a function over them.
 
@@ -47,7 +50,7 @@ class StreamedTable(Protocol):
     def loaders(self) -> Sequence[ShardLoader]: ...
 
 
-def is_streamed(table: Table | StreamedTable) -> TypeGuard[StreamedTable]:
+def is_streamed(table: Table | StreamedTable) -> TypeIs[StreamedTable]:
     """Whether the shards of a table are loaded when they are needed."""
     return hasattr(table, "loaders")  # isinstance of a protocol takes as long as a pass over a small table
 

@@ -63,6 +63,7 @@ def maximize(
     max_steps: int = 100,
     max_step: float = float("inf"),
     cg_tolerance: float = 0.05,
+    evaluation: Evaluation | None = None,
 ) -> OptimizeResult:
     """Maximise an objective by Newton's method with a backtracking line search.
 
@@ -80,13 +81,15 @@ def maximize(
         Largest change of any parameter in one step, for objectives that are not concave everywhere.
     cg_tolerance : float, default 0.05
         Relative residual to which the first Newton systems are solved; later ones are solved more accurately.
+    evaluation : Evaluation, optional
+        The objective at the starting values, if it is known.
 
     Returns
     -------
     OptimizeResult
     """
     with limit_blas_threads(len(start)):
-        return _newton(objective, start, tolerance, max_steps, max_step, cg_tolerance)
+        return _newton(objective, start, tolerance, max_steps, max_step, cg_tolerance, evaluation)
 
 
 def _newton(
@@ -96,8 +99,9 @@ def _newton(
     max_steps: int,
     max_step: float,
     cg_tolerance: float,
+    evaluation: Evaluation | None,
 ) -> OptimizeResult:
-    x, evaluation = start, objective(start)
+    x, evaluation = start, evaluation or objective(start)
     distance = float("inf")
     for step in range(max_steps + 1):
         # Inexact Newton: solve loosely far from the optimum and accurately near it, which keeps the fast convergence,

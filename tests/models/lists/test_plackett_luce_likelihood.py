@@ -123,7 +123,7 @@ def test_probabilities_of_all_orders_sum_to_one():
     assert logsumexp(logs) == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("spread", [800.0, -800.0, 3_000.0])
+@pytest.mark.parametrize("spread", [299.0, 450.0, 800.0, -800.0, 3_000.0])
 def test_extreme_scores_stay_finite(spread):
     scores = np.linspace(0, spread, 5)
     shard = shard_of(MIXED)
@@ -137,7 +137,23 @@ def test_extreme_scores_stay_finite(spread):
     np.testing.assert_allclose(pushed, matrix @ drawn_scores(5), atol=1e-9)
 
 
+@quick
+@given(judgments=rankings(), seed=st.integers(0, 100), spread=st.sampled_from([1.5, 40.0]))
+def test_a_table_of_lists_gives_what_the_loops_give(judgments, seed, spread):
+    scores, shard = drawn_scores(len(judgments.items), seed, spread), shard_of(judgments)
+    table = plackett_luce_likelihood.ListTable.of(shard, scores)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plackett_luce_likelihood, "_MOST_CELLS", 0)
+        assert not plackett_luce_likelihood.ListTable.fits(shard, scores)
+        loops = plackett_luce_likelihood.log_likelihood(shard, scores)
+        (matrix,) = plackett_luce_likelihood.hessian(shard, scores)
+    for one, other in zip(table.log_likelihood(scores), loops, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(table.hessian(scores), matrix, rtol=1e-9, atol=1e-12)
+
+
 def test_compiled_and_plain_loops_agree(monkeypatch):
+    monkeypatch.setattr(plackett_luce_likelihood, "_MOST_CELLS", 0)
     scores, shard = drawn_scores(5), shard_of(MIXED)
     vector = drawn_scores(5, seed=1)
     plain = (plackett_luce_likelihood.log_likelihood(shard, scores), plackett_luce_likelihood.hessian(shard, scores)[0])

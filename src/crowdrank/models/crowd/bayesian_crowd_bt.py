@@ -29,8 +29,9 @@ from crowdrank.models.crowd.sampler import Sampler, State, quality_bounds
 from crowdrank.models.pairwise.likelihood import LOGISTIC, PROBIT, outcome_probabilities
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
-# Sweeps of the first round per draw that is kept.
-_THIN = 4
+# Sweeps of the first round per draw that is kept; fewer where that makes more than this many updates of answers. The
+# chains must then also have this many effective draws of every parameter.
+_THIN, _INITIAL_UPDATES, _FEWEST_EFFECTIVE = 4, 6_500_000, 100.0
 # R̂ is computed from at least this many draws per chain: with fewer it exceeds 1.05 even for independent draws.
 _DIAGNOSTIC_DRAWS = 250
 
@@ -57,7 +58,8 @@ class BayesianCrowdBT(Model):
     warmup : int, default 300
         Sweeps that tune each chain before each round; they are discarded.
     r_hat : float, default 1.05
-        Sampling stops when R̂ of every score, quality and learnt prior parameter is at most this.
+        Sampling stops when R̂ of every score, quality and learnt prior parameter is at most this. With more than 6,500
+        comparisons the first check is made earlier, and also asks for 100 effective draws of each.
     max_sweeps : int, default 40000
         Maximum number of sweeps per chain, without warm-up. A warning says if R̂ is still above `r_hat` then.
     seed : int, default 0
@@ -121,14 +123,22 @@ class BayesianCrowdBT(Model):
         comparisons = require_kind(Comparisons, judgments, self)
         check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
         sampler = self.sampler(comparisons, options)
+        usual = _THIN * self.draws
+        first = self.draws * int(np.clip(_INITIAL_UPDATES // (self.draws * len(comparisons)), 1, _THIN))
+
+        def converged(found: Samples) -> bool:
+            samples = PosteriorDraws.of(found, comparisons, sampler).samples
+            enough = first == usual or samples.effective_sample_size >= _FEWEST_EFFECTIVE
+            return samples.r_hat <= self.r_hat and enough
+
         samples, sweeps = sample_until(
             sampler.init,
             partial(sampler.tune, steps=self.warmup),
             sampler.sample,
             _parameters,
-            converged=lambda found: PosteriorDraws.of(found, comparisons, sampler).samples.r_hat <= self.r_hat,
+            converged=converged,
             chains=self.chains,
-            initial_sweeps=_THIN * self.draws,
+            initial_sweeps=first,
             max_sweeps=self.max_sweeps,
             draws=max(self.draws, _DIAGNOSTIC_DRAWS),
             seed=self.seed,

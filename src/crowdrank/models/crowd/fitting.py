@@ -252,7 +252,7 @@ def _best_of_starts(
     left = model.max_steps - best.steps // (_CG_STEPS if solver == "conjugate-gradients" else 1)
     if left < 1:
         return replace(best, converged=best.distance <= model.tolerance)
-    last = _solve(objective, best.parameters, solver, model.tolerance, left)
+    last = _solve(objective, best.parameters, solver, model.tolerance, left, best.evaluation)
     return replace(last, steps=best.steps + last.steps)
 
 
@@ -261,14 +261,27 @@ def _predicted_maximum(found: OptimizeResult) -> float:
     return found.evaluation.value + 0.5 * found.distance**2
 
 
-def _solve(objective: Objective, start: FloatArray, solver: Solver, tolerance: float, max_steps: int) -> OptimizeResult:
+def _solve(
+    objective: Objective,
+    start: FloatArray,
+    solver: Solver,
+    tolerance: float,
+    max_steps: int,
+    evaluation: Evaluation | None = None,
+) -> OptimizeResult:
     if solver == "alternating":
         return coordinate_ascent(objective, start, tolerance=tolerance, max_steps=max_steps)
     if solver == "conjugate-gradients":
         steps = _CG_STEPS * max_steps
         return maximize_nonlinear_cg(objective, start, tolerance=tolerance, max_steps=steps)
     return maximize(
-        objective, start, tolerance=tolerance, max_steps=max_steps, max_step=MAX_STEP, cg_tolerance=_LOOSE_CG_TOLERANCE
+        objective,
+        start,
+        tolerance=tolerance,
+        max_steps=max_steps,
+        max_step=MAX_STEP,
+        cg_tolerance=_LOOSE_CG_TOLERANCE,
+        evaluation=evaluation,
     )
 
 

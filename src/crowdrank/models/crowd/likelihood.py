@@ -243,6 +243,8 @@ def evaluate(
 ) -> tuple[AnswerCurvature, Derivatives]:
     """Log-likelihood, gradient and curvature of a shard, in one pass."""
     if shard.rows < COMPILE_MIN_ROWS:
+        if formula == CROWD_BT and max(np.max(np.abs(scores)), np.max(np.abs(logits))) <= MAX_PARAMETER:
+            return _evaluate_crowd_bt_arrays(shard, scores, logits, feature_weights)
         return _evaluate_arrays(shard, scores, logits, feature_weights, formula)
     second = np.empty((6 if formula == FACTOR_BT else 3, shard.rows), np.float32)
     if formula == CROWD_BT and max(np.max(np.abs(scores)), np.max(np.abs(logits))) <= MAX_PARAMETER:
@@ -258,6 +260,46 @@ def evaluate(
     sums = [np.zeros(shape) for shape in (*shapes, *shapes, *shapes[:2])]
     value = _evaluate_loop(*shard[:5], scores, logits, feature_weights, formula, second, *sums)
     return AnswerCurvature(shard, tuple(second)), Derivatives(value, *sums)
+
+
+def _evaluate_crowd_bt_arrays(
+    shard: Answers, scores: AnyArray, logits: AnyArray, feature_weights: AnyArray
+) -> tuple[AnswerCurvature, Derivatives]:
+    """`crowd_bt` on few rows, with one exponential per annotator and the fewest operations per row."""
+    winner, loser, who, weight = shard[:4]
+    items, people = len(scores), len(logits)
+    eta, rest = (part[who] for part in sigmoid_pair(logits))
+    shrink = np.exp(scores[loser] - scores[winner])
+    won = 1.0 / (1.0 + shrink)
+    lost = shrink * won
+    p, other = eta * won + rest * lost, eta * lost + rest * won
+    inverse, side, lead, unsure = weight / p, eta - rest, won - lost, won * lost
+    doubt = eta * rest
+    d, g = side * unsure / p, doubt * lead / p  # derivatives of log P
+    if weight.strides == (0,) and weight[0] == 1.0:
+        weighted_d, weighted_g = d, g
+    else:
+        weighted_d, weighted_g = weight * d, weight * g
+    second = (
+        weighted_d * (d + lead),
+        weighted_d * g - 2.0 * inverse * doubt * unsure,
+        weighted_g * (g + side),
+    )
+    odds = p / other
+    fisher = odds * weighted_d * d
+    none = np.zeros_like(feature_weights)
+    found = Derivatives(
+        value=float(weight @ np.log(p)),
+        scores=np.bincount(winner, weighted_d, items) - np.bincount(loser, weighted_d, items),
+        logits=np.bincount(who, weighted_g, people),
+        feature_weights=none,
+        scores_fisher=np.bincount(winner, fisher, items) + np.bincount(loser, fisher, items),
+        logits_fisher=np.bincount(who, odds * weighted_g * g, people),
+        feature_weights_fisher=none,
+        scores_curvature=np.bincount(winner, second[0], items) + np.bincount(loser, second[0], items),
+        logits_curvature=np.bincount(who, second[2], people),
+    )
+    return AnswerCurvature(shard, second), found
 
 
 def _evaluate_arrays(

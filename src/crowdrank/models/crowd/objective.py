@@ -11,7 +11,7 @@ import numpy as np
 from crowdrank.arrays import AnyArray, FloatArray
 from crowdrank.engines import ShardedData
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
-from crowdrank.inference.curvature import DAMPINGS, DampedCurvature, PairCurvature
+from crowdrank.inference.curvature import DAMPINGS, DampedCurvature, PairCurvature, solve_positive
 from crowdrank.inference.newton import Evaluation
 from crowdrank.inference.special import register_numba_overloads
 from crowdrank.models.crowd import likelihood
@@ -118,6 +118,16 @@ def hessian_matrix(shard: AnswerCurvature, items: int, annotators: int, features
             curvature = second[place[min(a, b), max(a, b)]]
             out += np.bincount(first.astype(np.int64) * size + other, curvature * by_first * by_other, size * size)
     return (out.reshape(size, size),)
+
+
+def hessian_off_diagonal(shard: AnswerCurvature, items: int, annotators: int) -> tuple[AnyArray, AnyArray]:
+    """The negative Hessian between items, and between items and logits, as full matrices without the diagonal."""
+    (winner, loser, who, *_), second = shard
+    own = np.bincount(winner * np.int64(items) + loser, second[0], items * items).reshape(items, items)
+    size = items * annotators
+    across = np.bincount(winner * np.int64(annotators) + who, second[1], size)
+    across -= np.bincount(loser * np.int64(annotators) + who, second[1], size)
+    return -own - own.T, across.reshape(items, annotators)
 
 
 def hessian_blocks(
@@ -256,7 +266,31 @@ class Curvature:
         return np.asarray(np.where(own > _MIN_FISHER_SHARE * fisher, own, fisher))
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
-        return self.damped(factored=self.layout.size <= _MAX_FACTORED).solve(vector, tolerance)
+        few = self.layout.size <= _MAX_FACTORED
+        if few and not self.layout.features and not len(self.prior.pairs.curvature):
+            return self._solve_by_elimination(vector)
+        return self.damped(factored=few).solve(vector, tolerance)
+
+    def _solve_by_elimination(self, vector: FloatArray) -> FloatArray:
+        """Solve for the scores with the annotators eliminated, each of which has one parameter; damped as necessary."""
+        layout, found = self.layout, self.derivatives
+        own, across = self.rows.sum(hessian_off_diagonal, layout.items, layout.annotators)
+        prior_of_scores, prior_of_logits = np.split(self.prior.curvature, [layout.items])
+        of_scores, of_logits = np.split(vector, [layout.items])
+        for damping in DAMPINGS:
+            diagonal, small = found.scores_curvature + prior_of_scores, found.logits_curvature + prior_of_logits
+            if damping:
+                extra = damping * self.diagonal
+                diagonal, small = diagonal + extra[: layout.items], small + extra[layout.items :]
+            if not small.min() > 0:
+                continue
+            through = across / small
+            matrix = own - through @ across.T
+            matrix.flat[:: layout.items + 1] += diagonal
+            scores = solve_positive(matrix, of_scores - through @ of_logits)
+            if scores is not None:
+                return np.concatenate((scores, (of_logits - scores @ across) / small))
+        return vector / self.diagonal
 
     def damped(self, factored: bool) -> DampedCurvature:
         return DampedCurvature(self.product, self.diagonal, self.matrix if factored else None, self.scale)

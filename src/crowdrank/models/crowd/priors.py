@@ -20,7 +20,7 @@ import numpy as np
 from crowdrank.arrays import AnyArray, FloatArray, IntArray
 from crowdrank.data import EncodedSideInformation
 from crowdrank.errors import SettingError
-from crowdrank.models.crowd.likelihood import CROWD_BT_PROBIT, VARIANCE_BT, sigmoid
+from crowdrank.models.crowd.likelihood import CROWD_BT_PROBIT, VARIANCE_BT, sigmoid, sigmoid_pair
 from crowdrank.models.pairwise.likelihood import LOGISTIC, PROBIT, gaussian, virtual_node
 
 # How far a logit may be from its known value.
@@ -89,6 +89,8 @@ class QualityConstraints:
 
     def evaluate(self, logits: FloatArray) -> ConstraintTerms:
         gradient, curvature, total = np.zeros_like(logits), np.zeros_like(logits), 0.0
+        if not self:
+            return ConstraintTerms(0.0, gradient, curvature, PairCurvatures(self.better, self.worse, _NO_VALUES))
         away, precision = logits[self.known] - self.value, self.max_gradient[self.known] / _LOGIT_SLACK
         total -= 0.5 * float(precision @ away**2)
         np.add.at(gradient, self.known, -precision * away)
@@ -245,7 +247,7 @@ class Priors:
         # Density of Beta(α, β) on the scale of the logit of η, where the posterior is nearly normal: the Jacobian
         # η(1 − η) makes the exponents α and β, not α − 1 and β − 1.
         alpha, beta = (0.0, 0.0) if self.quality is None else self.quality
-        honest, lying = sigmoid(logits), sigmoid(-logits)
+        honest, lying = sigmoid_pair(logits)
         value = float(np.sum(alpha * np.log(honest) + beta * np.log(lying)))
         return value, alpha * lying - beta * honest, (alpha + beta) * honest * lying
 

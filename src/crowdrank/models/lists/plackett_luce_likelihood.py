@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray, Int32Array, IntArray
+from crowdrank.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from crowdrank.engines.compilation import compiled
 
 # The loops below also run uncompiled; up to this many rows that is faster than loading the compiler.
 _PLAIN_UP_TO = 2_000
+# Up to this many cells, lists are laid out as a table of lists × places, and nothing is compiled; the same for tables
+# of lists × places × places. Most of the cells of a table must be used, and scores must not be too far apart for e^s.
+_MOST_CELLS, _MOST_PAIRS, _MOST_CELLS_PER_ROW, _LARGEST_SPREAD = 100_000, 1_000_000, 4, 300.0
 
 
 class RankedLists(NamedTuple):
@@ -67,8 +70,86 @@ class ListLogLikelihood(NamedTuple):
     hessian_diag: FloatArray
 
 
+class ListTable(NamedTuple):
+    """A few lists as a table, one row per list, with what the likelihood needs at some scores.
+
+    Parameters
+    ----------
+    item : array
+        Item of each cell; that of some row of the shard in the cells beyond the end of a list.
+    weight : array
+        Weight of each list, as a column.
+    scored : array of bool
+        The cells above the last place of their list.
+    log_denominator : array
+        Log of the denominator of each place times its number of items, at its first cell; 0 elsewhere.
+    strength : array
+        e^s relative to the largest one of the list; 0 beyond its end.
+    a, b : arrays
+        A and B of the cell's place, in the same unit.
+    """
+
+    item: Int32Array
+    weight: FloatArray
+    scored: BoolArray
+    log_denominator: FloatArray
+    strength: FloatArray
+    a: FloatArray
+    b: FloatArray
+
+    @classmethod
+    def fits(cls, shard: RankedLists, scores: FloatArray) -> bool:
+        """Whether a table is faster than loading the compiler, and precise."""
+        cells = len(shard.weight) * int(np.diff(shard.offsets).max(initial=0))
+        few = cells <= min(_MOST_CELLS, _MOST_CELLS_PER_ROW * shard.rows)
+        return few and float(np.ptp(scores)) <= _LARGEST_SPREAD
+
+    @classmethod
+    def of(cls, shard: RankedLists, scores: FloatArray) -> ListTable:
+        lengths = np.diff(shard.offsets)
+        columns = np.arange(lengths.max())
+        within = columns < lengths[:, None]
+        rows = np.minimum(shard.offsets[:-1, None] + columns, shard.rows - 1)
+        item, place = shard.item[rows], shard.place[rows]
+        own = np.where(within, scores[item], -np.inf)
+        top = own.max(axis=1, keepdims=True)
+        strength = np.exp(own - top)
+        denominator = np.cumsum(strength[:, ::-1], axis=1)[:, ::-1]  # from the bottom: no digit of small ones is lost
+        scored = within & (place < shard.place[shard.offsets[1:] - 1][:, None])
+        first = scored.copy()
+        first[:, 1:] &= place[:, 1:] != place[:, :-1]
+        cell = np.cumsum(first).reshape(first.shape)
+        count = np.bincount(cell[scored], minlength=int(cell[-1, -1]) + 1)[cell]
+        count = np.where(first, count, 0)
+        denominator = np.where(first, denominator, 1.0)
+        a, b = (np.cumsum(count / denominator**power, axis=1) for power in (1, 2))
+        log_denominator = count * (np.log(denominator) + top)
+        return cls(item, shard.weight[:, None], scored, log_denominator, strength, a, b)
+
+    def log_likelihood(self, scores: FloatArray) -> ListLogLikelihood:
+        size, item = len(scores), self.item.ravel()
+        value = np.sum(self.weight * (np.where(self.scored, scores[self.item], 0.0) - self.log_denominator))
+        explained = self.strength * self.a
+        gradient = self.weight * (self.scored - explained)
+        diagonal = self.weight * (explained - self.strength**2 * self.b)
+        sums = (np.bincount(item, part.ravel(), size).astype(np.float64) for part in (gradient, diagonal))
+        return ListLogLikelihood(float(value), *sums)
+
+    def hessian(self, scores: FloatArray) -> FloatArray:
+        size, left, right = len(scores), self.item[:, :, None], self.item[:, None, :]
+        shared = (self.weight * self.strength)[:, :, None] * self.strength[:, None, :]
+        shared *= np.minimum(self.b[:, :, None], self.b[:, None, :])  # B grows along a list: that of the upper item
+        cells = left.astype(np.int64) * size + right
+        matrix: FloatArray = -np.bincount(cells.ravel(), shared.ravel(), size * size).reshape(size, size)  # type: ignore[assignment]
+        linear = np.bincount(self.item.ravel(), (self.weight * self.strength * self.a).ravel(), size)
+        matrix.flat[:: size + 1] += linear
+        return matrix
+
+
 def log_likelihood(shard: RankedLists, scores: FloatArray) -> ListLogLikelihood:
     """Log-likelihood of a shard with its derivatives."""
+    if ListTable.fits(shard, scores):
+        return ListTable.of(shard, scores).log_likelihood(scores)
     gradient, hessian_diag = np.zeros(len(scores)), np.zeros(len(scores))
     value = _run(_log_likelihood_loop, shard, scores, gradient, hessian_diag)
     return ListLogLikelihood(value, gradient, hessian_diag)
@@ -83,6 +164,9 @@ def hessian_product(shard: RankedLists, scores: FloatArray, vector: FloatArray) 
 
 def hessian(shard: RankedLists, scores: FloatArray) -> tuple[FloatArray]:
     """Negative Hessian as a dense matrix."""
+    pairs = int(len(shard.weight) * np.diff(shard.offsets).max(initial=0) ** 2)
+    if pairs <= _MOST_PAIRS and ListTable.fits(shard, scores):
+        return (ListTable.of(shard, scores).hessian(scores),)
     out = np.zeros((len(scores), len(scores)))
     _run(_hessian_loop, shard, scores, out, work=int(np.sum(np.diff(shard.offsets) ** 2)))
     return (out,)

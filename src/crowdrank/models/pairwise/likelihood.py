@@ -79,10 +79,10 @@ class WinMatrix(NamedTuple):
         """Count comparisons."""
         cells = left * np.int64(size) + right
         lead = outcome if weight is None else outcome * weight
-        total = np.bincount(cells, weight, size * size).reshape(size, size)
-        net = np.bincount(cells, lead, size * size).reshape(size, size)
-        total, net = total + total.T, net - net.T
-        return cls(total.astype(np.float64, copy=False), 0.5 * (total + net).sum(axis=1), net)
+        compared = np.bincount(cells, weight, size * size).astype(np.float64).reshape(size, size)
+        ahead = np.bincount(cells, lead, size * size).astype(np.float64).reshape(size, size)
+        total, net = compared + compared.T, ahead - ahead.T
+        return cls(total, 0.5 * (total + net).sum(axis=1), net)
 
     @property
     def rows(self) -> int:
@@ -256,7 +256,7 @@ def _evaluate_wins(shard: WinMatrix, scores: AnyArray) -> tuple[MatrixCurvature,
     strength = np.exp(scores)
     both = strength[:, None] + strength
     share = shard.total / both
-    value = shard.won @ scores - 0.5 * float(np.vdot(shard.total, np.log(both)))
+    value = float(shard.won @ scores) - 0.5 * float(np.vdot(shard.total, np.log(both)))
     gradient = shard.won - strength * share.sum(axis=1)
     share /= both
     share *= strength

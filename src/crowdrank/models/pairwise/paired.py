@@ -38,6 +38,8 @@ from crowdrank.results import Convergence, Ranking, Uncertainty
 _LARGEST_FACTORED = 300
 # Standard deviation of the prior on θ where the spread of the scores is learnt.
 TIE_SCALE = 3.0
+# Up to this many cells per judgment, a table of wins is faster than the judgments.
+_CELLS_PER_ROW = 4
 _DRAWS = 1000
 BOTH_BAD = "both_bad"
 """Name of the item parameter with the share of an item's comparisons whose answer is that both are bad."""
@@ -370,8 +372,8 @@ def reduce(comparisons: Comparisons, formula: int) -> Any:
     """A table for an engine: the judgments, or one row or cell per pair if many judgments fall on few pairs."""
     size = len(comparisons.items)
     cells = size**2
-    is_few = comparisons.storage is None and size <= _LARGEST_FACTORED and cells <= 4 * len(comparisons)
-    if is_few and formula == LOGISTIC:
+    few = size <= _LARGEST_FACTORED and cells <= _CELLS_PER_ROW * len(comparisons)
+    if few and formula == LOGISTIC and comparisons.storage is None:
         given = comparisons.left, comparisons.right, comparisons.outcome
         return WinMatrix.of(size, *given, comparisons.weight)
     return reduce_to_pairs(comparisons, formula)

@@ -79,7 +79,7 @@ class RatingShard(NamedTuple):
 
     def split(self, parts: int) -> Sequence[RatingShard]:
         columns = [np.array_split(column, parts) for column in self[:-2]]
-        return [RatingShard(*cut, self.annotators) for cut in zip(*columns, strict=True)]
+        return [RatingShard._make((*cut, self.annotators, None)) for cut in zip(*columns, strict=True)]
 
     @property
     def positions(self) -> IntArray:
