@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from tests.browser import STILL, Opened, browser  # noqa: F401  (a fixture)
-from tests.serving import serving
+from tests.serving import serving_studies
 
 DESK, PHONE = {"width": 1100, "height": 760}, {"width": 375, "height": 740}
 LOOKS = {
@@ -31,10 +32,42 @@ completion_code = "STONE-7"
 TOKEN = 'input[name="token"]'
 
 
+@pytest.fixture(scope="session")
+def studies(tmp_path_factory):
+    """The server of all studies that tests look at in a browser."""
+    with serving_studies(tmp_path_factory.mktemp("server"), ["--allow-internal-webhooks"]) as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
-def stones(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("stones"), ITEMS, CONFIG, ["--allow-internal-webhooks"]) as served:
-        yield served
+def stones(studies, request):
+    return studies.create(f"stones-{request.module.__name__.rpartition('_')[2]}", ITEMS, CONFIG)
+
+
+@pytest.fixture(scope="module")
+def windows():
+    """Browser contexts by appearance; shared between tests, because each needs a process."""
+    return defaultdict(list)
+
+
+@pytest.fixture
+def enter_again(browser, windows):  # noqa: F811
+    """Open links as `enter` does, but in reused browser contexts whose cookies were cleared."""
+    used = defaultdict(int)
+
+    def come(address, look="light", **how):
+        key = (look, *sorted(how.items()))
+        if used[key] == len(windows[key]):
+            windows[key].append(browser.new_context(**STILL, **LOOKS[look], **how).new_page())
+        used[key] += 1
+        return Opened(windows[key][used[key] - 1], address)
+
+    yield come
+    for key, count in used.items():
+        for page in windows[key][:count]:
+            page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            page.goto("about:blank")
+            page.context.clear_cookies()
 
 
 @pytest.fixture
