@@ -75,7 +75,10 @@ class StudiesServer:
     def __init__(self, organiser: Served, folder: Path) -> None:
         self._organiser, self.folder = organiser, folder
 
-    def create(self, name: str, items: str, config: str = "", media: Mapping[str, bytes] | None = None) -> Served:
+    @contextmanager
+    def create(
+        self, name: str, items: str, config: str = "", media: Mapping[str, bytes] | None = None
+    ) -> Iterator[Served]:
         """Create a study from a table of items, settings as TOML, and images by their names."""
         from crowdrank.server.files import read_items_file, uploaded_table
 
@@ -89,7 +92,8 @@ class StudiesServer:
         study.ask("POST", "/items", json={"items": rows})
         for file, content in (media or {}).items():
             (self.folder / "media" / name / file).write_bytes(content)
-        return study
+        with study.client:
+            yield study
 
 
 @contextmanager

@@ -41,7 +41,8 @@ def studies(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stones(studies, request):
-    return studies.create(f"stones-{request.module.__name__.rpartition('_')[2]}", ITEMS, CONFIG)
+    with studies.create(f"stones-{request.module.__name__.rpartition('_')[2]}", ITEMS, CONFIG) as study:
+        yield study
 
 
 @pytest.fixture(scope="module")

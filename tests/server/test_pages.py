@@ -27,7 +27,9 @@ def mixed(studies):
         ("javascript:alert(1)", HOSTILE, "harm"),
     ]
     table = "item,body,query\n" + "".join(",".join(_quoted(cell) for cell in row) + "\n" for row in rows)
-    return studies.create("mixed", table, media={f"{n}.png": _picture(600, 400, 90 * n) for n in range(2)})
+    pictures = {f"{n}.png": _picture(600, 400, 90 * n) for n in range(2)}
+    with studies.create("mixed", table, media=pictures) as study:
+        yield study
 
 
 @pytest.fixture

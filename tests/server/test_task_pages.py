@@ -34,9 +34,10 @@ STUDIES = {
 @pytest.fixture(scope="module", params=list(STUDIES))
 def study(request, studies):
     """A study of each task."""
-    made = studies.create(f"task-{request.param}", ITEMS, CONFIG.format(task=request.param, more=STUDIES[request.param]))
-    made.task = request.param
-    return made
+    config = CONFIG.format(task=request.param, more=STUDIES[request.param])
+    with studies.create(f"task-{request.param}", ITEMS, config) as made:
+        made.task = request.param
+        yield made
 
 
 @pytest.fixture

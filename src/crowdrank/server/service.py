@@ -30,6 +30,8 @@ from crowdrank.storage import Collection
 
 KEPT = 14
 """Backups that are kept."""
+_CLOCK_SKEW = 60.0
+"""Seconds by which the time of a file may be ahead of the clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +55,14 @@ class BackupSchedule:
     def run_if_due(self, collection: Collection, now: float | None = None) -> Path | None:
         """Copy the collection if the last copy is old enough, and return the new file."""
         now = time.time() if now is None else now
-        copies = self.copies()
-        if copies and now - copies[-1].stat().st_mtime < 3600 * self.hours:
+        # Copies from the future do not count: the clock was wrong then.
+        made = [at for copy in self.copies() if (at := copy.stat().st_mtime) <= now + _CLOCK_SKEW]
+        if made and now - max(made) < 3600 * self.hours:
             return None
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = self.folder / f"{self.name}-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.db"
         collection.backup(new)
-        for old in self.copies()[:-KEPT]:
+        for old in [copy for copy in self.copies() if copy != new][: 1 - KEPT]:
             old.unlink(missing_ok=True)
         return new
 
@@ -144,12 +147,14 @@ class Service:
         self.public_boards: tuple[object, dict[tuple[str, str], tuple[bytes, str]]] | None = None
         self._stopping = threading.Event()
         self._cleaner: threading.Thread | None = None
+        self._compiler: threading.Thread | None = None
         self.webhooks = WebhookSender(
             self.collection, self.projection, allow_internal=self.options.allow_internal_webhooks
         )
 
     def start(self) -> None:
-        compile_ahead()
+        self._compiler = threading.Thread(target=compile_ahead, name="compiling", daemon=True)
+        self._compiler.start()  # meanwhile the server answers; the first question waits for what it needs
         gc.collect()
         gc.freeze()  # objects loaded by now stay alive, so the garbage collector need not scan them while requests wait
         if self.options.background:
@@ -173,6 +178,8 @@ class Service:
         self._stopping.set()
         if self._cleaner is not None:
             self._cleaner.join(timeout=5)
+        if self._compiler is not None:
+            self._compiler.join()
         self.batcher.stop()
         self.webhooks.stop()
         self.boards.stop()
