@@ -12,7 +12,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ class StudiesServer:
         study.ask("POST", "/items", json={"items": rows})
         for file, content in (media or {}).items():
             (self.folder / "media" / name / file).write_bytes(content)
-        with study.client:
+        with closing(study.client):
             yield study
 
 

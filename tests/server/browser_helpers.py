@@ -57,6 +57,13 @@ def windows():
     return defaultdict(list)
 
 
+def _window(browser, look, how):  # noqa: F811
+    """Open an empty page in a new browser context."""
+    context = browser.new_context(**STILL, **LOOKS[look], **how)
+    context.add_init_script(CLOCK)
+    return context.new_page()
+
+
 @pytest.fixture
 def enter_again(browser, windows):  # noqa: F811
     """Open links as `enter` does, but in reused browser contexts whose cookies were cleared."""
@@ -65,7 +72,7 @@ def enter_again(browser, windows):  # noqa: F811
     def come(address, look="light", **how):
         key = (look, *sorted(how.items()))
         if used[key] == len(windows[key]):
-            windows[key].append(browser.new_context(**STILL, **LOOKS[look], **how).new_page())
+            windows[key].append(_window(browser, look, how))
         used[key] += 1
         return Opened(windows[key][used[key] - 1], address)
 
@@ -83,11 +90,9 @@ def enter(browser):  # noqa: F811
     opened = []
 
     def come(address, look="light", **how):
-        context = browser.new_context(**STILL, **LOOKS[look], **how)
-        context.add_init_script(CLOCK)
-        made = Opened(context.new_page(), address)
-        opened.append(context)
-        return made
+        page = _window(browser, look, how)
+        opened.append(page.context)
+        return Opened(page, address)
 
     yield come
     for context in opened:

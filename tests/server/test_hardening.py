@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from crowdrank.server import middleware
 from crowdrank.server import app as serving
+from crowdrank.server import middleware
 from crowdrank.server.webhooks import WebhookSender
 from crowdrank.storage import NewItem
 from tests.server.conftest import bearer
@@ -166,7 +166,7 @@ def test_a_server_that_stops_does_not_wait_for_half_sent_requests(start, path):
         idle = await _connect(server)
         idle[1].write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await idle[0].readline()).startswith(b"HTTP/1.1 200")
-        reader, writer = await _connect(server)
+        _reader, writer = await _connect(server)
         writer.write(b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
         await asyncio.sleep(0.1)
         server.should_exit = True

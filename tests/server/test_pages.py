@@ -63,7 +63,17 @@ def _quoted(cell):
     return '"' + cell.replace('"', '""') + '"'
 
 
-PAGES = ("/", "/join", "/admin", "/admin/annotators", "/admin/items", "/admin/links", "/admin/settings", "/admin/audit", "/api")
+PAGES = (
+    "/",
+    "/join",
+    "/admin",
+    "/admin/annotators",
+    "/admin/items",
+    "/admin/links",
+    "/admin/settings",
+    "/admin/audit",
+    "/api",
+)
 
 
 @pytest.mark.parametrize("look", ["light", "phone dark"])

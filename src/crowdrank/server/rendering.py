@@ -138,7 +138,9 @@ def score_axis(rows: Sequence[Json]) -> Markup:
     marks = [
         tag("text", text, x=_percent(_position(value, low, high)), y=12, text_anchor="middle") for value, text in ticks
     ]
-    return Markup(tag("svg", *marks, width="100%", height=16, role="img", aria_label=f"Axis from {low:.2f} to {high:.2f}"))
+    return Markup(
+        tag("svg", *marks, width="100%", height=16, role="img", aria_label=f"Axis from {low:.2f} to {high:.2f}")
+    )
 
 
 def _score_axis(rows: Sequence[Json]) -> tuple[float, float, list[tuple[float, str]]]:
@@ -197,8 +199,8 @@ def rank_chart(history: Sequence[Json], rows: Sequence[Json]) -> Markup:
         return Markup("")
     worst = max(rank for path in paths.values() for _, rank in path)
     x = numbers("votes", 0.0, 1.35 * history[-1]["votes"])
-    upwards = numbers("rank", 1.0, max(worst, 2))
-    y = Axis("rank", lambda rank: 1 - upwards.position(rank), upwards.ticks)  # the best is at the top
+    ticks = tuple((float(rank), str(rank)) for rank in range(1, worst + 1, 1 + worst // 12))
+    y = Axis("rank", lambda rank: (worst - rank) / max(worst - 1, 1), ticks)  # the best is at the top
     drawn, points = [], []
     for n, (id_, path) in enumerate(paths.items()):
         line = [Point(p["votes"], rank, f"dot path-{n}", f"{names[id_]}: rank {rank} {_after(p)}") for p, rank in path]
@@ -215,7 +217,9 @@ def _after(point: Json) -> str:
     return f"after {point['votes']:,} votes" + (f" ({at[:16].replace('T', ' ')})" if at else "")
 
 
-def time_chart(series: Sequence[tuple[float, float]], title: str, limit: float | None = None, digits: int = 0) -> Markup:
+def time_chart(
+    series: Sequence[tuple[float, float]], title: str, limit: float | None = None, digits: int = 0
+) -> Markup:
     """Plot a total against time, given as pairs of seconds since 1970 and values, with its limit if there is one."""
     if len(series) < 2 or series[0][0] >= series[-1][0]:
         return Markup("")

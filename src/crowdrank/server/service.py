@@ -147,14 +147,12 @@ class Service:
         self.public_boards: tuple[object, dict[tuple[str, str], tuple[bytes, str]]] | None = None
         self._stopping = threading.Event()
         self._cleaner: threading.Thread | None = None
-        self._compiler: threading.Thread | None = None
         self.webhooks = WebhookSender(
             self.collection, self.projection, allow_internal=self.options.allow_internal_webhooks
         )
 
     def start(self) -> None:
-        self._compiler = threading.Thread(target=compile_ahead, name="compiling", daemon=True)
-        self._compiler.start()  # meanwhile the server answers; the first question waits for what it needs
+        compile_ahead()
         gc.collect()
         gc.freeze()  # objects loaded by now stay alive, so the garbage collector need not scan them while requests wait
         if self.options.background:
@@ -178,8 +176,6 @@ class Service:
         self._stopping.set()
         if self._cleaner is not None:
             self._cleaner.join(timeout=5)
-        if self._compiler is not None:
-            self._compiler.join()
         self.batcher.stop()
         self.webhooks.stop()
         self.boards.stop()
