@@ -193,6 +193,25 @@ def test_a_board_has_a_history_with_times_and_ranks(start, clock):
     assert leaders == {row.id: row.rank for row in board.rows}
 
 
+def test_the_overview_plots_the_votes_that_count_and_the_time_per_answer(start, clock):
+    played = start(clock=clock)
+    assert annotator_summaries.dashboard(played.service.projection) == {"votes": [], "seconds": [0] * 10}
+    ann, bob = played.join("ann", "bob")
+
+    def later(_):
+        clock.pass_seconds(60)
+        return "left"
+
+    played.play(ann, [later] * 4)
+    played.play(bob, [later, "skip"])
+    plots = annotator_summaries.dashboard(played.service.projection.catch_up())
+    assert [count for _, count in plots["votes"]] == [1, 2, 3, 4, 5]
+    assert plots["votes"][-1][0] == clock.now / 1e6
+    assert sum(plots["seconds"]) == 6, "skips take time as well"
+    admin = played.enter(played.secret, "admin")
+    assert "Votes over time: now 5." in admin.get("/admin").text
+
+
 def test_a_board_is_shown_by_category(start):
     items = [NewItem(label=name, content={"group": group}) for name, group in (("a", "x"), ("b", "y"), ("c", "x"))]
     played = start(items=items, settings={"board_public": True})

@@ -233,7 +233,7 @@ def time_chart(
     y = linear(title, 0.0, 1.08 * max(largest, shown_limit or 0.0) or 1.0)
     points = [Point(at, value, "", "") for at, value in series]
     last = [Point(*series[-1], "dot", f"{series[-1][1]:,.{digits}f}")]
-    extra = join(_lines(points, x, y), level(limit, y, f"limit {limit:,.{digits}f}") if shown_limit else "")
+    extra = join(_lines(points, x, y), level(shown_limit, y, f"limit {shown_limit:,.{digits}f}") if shown_limit else "")
     return Markup(scatter(last, x, y, f"{title.capitalize()} over time: now {largest:,.{digits}f}.", extra))
 
 

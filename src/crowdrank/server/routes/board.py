@@ -106,7 +106,7 @@ def _endpoints(description: dict[str, Any]) -> list[dict[str, Any]]:
     for path, methods in description["paths"].items():
         for method, one in methods.items():
             content = one.get("requestBody", {}).get("content", {})
-            schema = next(iter(content.values()), {}).get("schema", {})
+            schema: dict[str, Any] = next((body.get("schema", {}) for body in content.values()), {})
             found.append(
                 {
                     "method": method.upper(),
