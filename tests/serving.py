@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +63,59 @@ def serving(folder: Path, items: str, config: str = "", options: Sequence[str] =
     """Serve a table of items while the block lasts; the server must stop cleanly."""
     (folder / "items.csv").write_text(items, encoding="utf-8")
     (folder / "collection.toml").write_text(config, encoding="utf-8")
+    with _running(
+        folder, ["items.csv", "--config", "collection.toml", *options], folder / "items.crowdrank.db"
+    ) as served:
+        yield served
+
+
+class StudiesServer:
+    """A server of many studies: each is created in milliseconds, a server of its own takes seconds."""
+
+    def __init__(self, organiser: Served, folder: Path) -> None:
+        self._organiser, self.folder = organiser, folder
+
+    @contextmanager
+    def create(
+        self, name: str, items: str, config: str = "", media: Mapping[str, bytes] | None = None
+    ) -> Iterator[Served]:
+        """Create a study from a table of items, settings as TOML, and images by their names."""
+        from crowdrank.server.files import read_items_file, uploaded_table
+
+        made = self._organiser.ask("POST", "/studies", json={"name": name, "settings": tomllib.loads(config)})
+        study = copy(self._organiser)
+        study.base, study.secret = f"{study.base}/s/{name}", made["admin_token"]
+        study.database = self.folder / f"{name}.db"
+        study.client = httpx.Client(base_url=study.base, timeout=120)
+        with uploaded_table("items.csv", items.encode()) as path:
+            rows = [{"label": one.label, "query": one.query, **one.content} for one in read_items_file(path)]
+        study.ask("POST", "/items", json={"items": rows})
+        for file, content in (media or {}).items():
+            (self.folder / "media" / name / file).write_bytes(content)
+        with closing(study.client):
+            yield study
+
+
+@contextmanager
+def serving_studies(folder: Path, options: Sequence[str] = ()) -> Iterator[StudiesServer]:
+    """Serve a folder of studies while the block lasts."""
+    with _running(folder, ["--studies", "studies", *options], folder / "studies" / "organiser.db") as served:
+        yield StudiesServer(served, folder / "studies")
+
+
+@contextmanager
+def _running(folder: Path, arguments: Sequence[str], database: Path) -> Iterator[Served]:
     port = free_port()
-    command = [*COMMAND, "serve", "items.csv", "--config", "collection.toml", "--port", str(port), *options]
     environment = os.environ | {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [*COMMAND, "serve", *arguments, "--port", str(port)],
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
-    served = Served(port, process, folder / "items.crowdrank.db")
+    served = Served(port, process, database)
     reader = threading.Thread(target=lambda: served.said.extend(process.stdout or ()), daemon=True)
     reader.start()
     try:

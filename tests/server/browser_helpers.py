@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from tests.browser import STILL, Opened, browser  # noqa: F401  (a fixture)
-from tests.serving import serving
+from tests.serving import serving_studies
 
 DESK, PHONE = {"width": 1100, "height": 760}, {"width": 375, "height": 740}
 LOOKS = {
@@ -31,10 +32,49 @@ completion_code = "STONE-7"
 TOKEN = 'input[name="token"]'
 
 
+@pytest.fixture(scope="session")
+def studies(tmp_path_factory):
+    """The server of all studies that tests look at in a browser."""
+    with serving_studies(tmp_path_factory.mktemp("server"), ["--allow-internal-webhooks"]) as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
-def stones(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("stones"), ITEMS, CONFIG, ["--allow-internal-webhooks"]) as served:
-        yield served
+def stones(studies, request):
+    with studies.create(f"stones-{request.module.__name__.rpartition('_')[2]}", ITEMS, CONFIG) as study:
+        yield study
+
+
+@pytest.fixture(scope="module")
+def windows():
+    """Browser contexts by appearance; shared between tests, because each needs a process."""
+    return defaultdict(list)
+
+
+def _window(browser, look, how):  # noqa: F811
+    """Open an empty page in a new browser context."""
+    context = browser.new_context(**STILL, **LOOKS[look], **how)
+    return context.new_page()
+
+
+@pytest.fixture
+def enter_again(browser, windows):  # noqa: F811
+    """Open links as `enter` does, but in reused browser contexts whose cookies were cleared."""
+    used = defaultdict(int)
+
+    def come(address, look="light", **how):
+        key = (look, *sorted(how.items()))
+        if used[key] == len(windows[key]):
+            windows[key].append(_window(browser, look, how))
+        used[key] += 1
+        return Opened(windows[key][used[key] - 1], address)
+
+    yield come
+    for key, count in used.items():
+        for page in windows[key][:count]:
+            page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            page.goto("about:blank")
+            page.context.clear_cookies()
 
 
 @pytest.fixture
@@ -43,10 +83,9 @@ def enter(browser):  # noqa: F811
     opened = []
 
     def come(address, look="light", **how):
-        context = browser.new_context(**STILL, **LOOKS[look], **how)
-        made = Opened(context.new_page(), address)
-        opened.append(context)
-        return made
+        page = _window(browser, look, how)
+        opened.append(page.context)
+        return Opened(page, address)
 
     yield come
     for context in opened:

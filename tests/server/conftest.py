@@ -16,7 +16,7 @@ from crowdrank.server.assignments import Answer, AssignmentService
 from crowdrank.server.service import Options
 from crowdrank.storage import Collection, NewItem
 from tests.postgres import running
-from tests.server.browser_helpers import browser, enter, photograph, stones  # noqa: F401  (fixtures)
+from tests.server.browser_helpers import browser, enter, enter_again, photograph, stones, studies, windows  # noqa: F401  (fixtures)
 
 _numbers = count()
 

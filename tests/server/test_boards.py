@@ -187,9 +187,29 @@ def test_a_board_has_a_history_with_times_and_ranks(start, clock):
     board = played.service.boards.build()
     assert [point["votes"] for point in board.history][-1] == board.votes == 18
     times = [point["at"] for point in board.history]
-    assert times == sorted(times) and times[-1] == iso_time(clock.now)
+    assert times == sorted(times)
+    assert times[-1] == iso_time(clock.now)
     leaders = {one["id"]: one["rank"] for one in board.history[-1]["ranks"]}
     assert leaders == {row.id: row.rank for row in board.rows}
+
+
+def test_the_overview_plots_the_votes_that_count_and_the_time_per_answer(start, clock):
+    played = start(clock=clock)
+    assert annotator_summaries.dashboard(played.service.projection) == {"votes": [], "seconds": [0] * 10}
+    ann, bob = played.join("ann", "bob")
+
+    def later(_):
+        clock.pass_seconds(60)
+        return "left"
+
+    played.play(ann, [later] * 4)
+    played.play(bob, [later, "skip"])
+    plots = annotator_summaries.dashboard(played.service.projection.catch_up())
+    assert [count for _, count in plots["votes"]] == [1, 2, 3, 4, 5]
+    assert plots["votes"][-1][0] == clock.now / 1e6
+    assert sum(plots["seconds"]) == 6, "skips take time as well"
+    admin = played.enter(played.secret, "admin")
+    assert "Votes over time: now 5." in admin.get("/admin").text
 
 
 def test_a_board_is_shown_by_category(start):
@@ -197,7 +217,9 @@ def test_a_board_is_shown_by_category(start):
     played = start(items=items, settings={"board_public": True})
     everything, some = (played.client.get(path).text for path in ("/", "/?category=x"))
     assert all(f'<th scope="row" dir="auto">{name} ' in everything for name in "abc")
-    assert 'auto">b ' not in some and 'auto">a ' in some and 'auto">c ' in some
+    assert 'auto">b ' not in some
+    assert 'auto">a ' in some
+    assert 'auto">c ' in some
     assert played.client.get("/?category=nothing").text == everything
     assert played.client.get("/api/v1/board").json()["categories"] == ["x", "y"]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from crowdrank.server import app as serving
 from crowdrank.server import middleware
 from crowdrank.server.webhooks import WebhookSender
 from crowdrank.storage import NewItem
@@ -141,24 +142,14 @@ def test_cookies_of_two_servers_on_one_host_do_not_clash(start, new_location):
     "sent", [b"POST /api/v1/votes HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{", b"GET / HT"]
 )
 def test_half_sent_requests_are_ended(start, monkeypatch, sent):
-    import uvicorn
-
-    from crowdrank.server import app as serving
-
     monkeypatch.setattr(middleware, "BODY_SECONDS", 0.3)
     monkeypatch.setattr(serving, "HEADER_SECONDS", 0.3)
-    app = start().app
 
     async def main():
-        config = uvicorn.Config(app, port=0, log_config=None, http=serving.TimedProtocol, lifespan="off")
-        server = uvicorn.Server(config)
-        task = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        server, task = await _serve(start().app)
+        reader, writer = await _connect(server)
         writer.write(sent)
-        said = await asyncio.wait_for(reader.read(), 60)
+        said = await asyncio.wait_for(reader.read(), 25)
         writer.close()
         server.should_exit = True
         await task
@@ -166,6 +157,39 @@ def test_half_sent_requests_are_ended(start, monkeypatch, sent):
 
     said = asyncio.run(main())
     assert said == b"" or said.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("path", [b"/api/v1/votes", b"/join"])
+def test_a_server_that_stops_does_not_wait_for_half_sent_requests(start, path):
+    async def main():
+        server, task = await _serve(start().app)
+        idle = await _connect(server)
+        idle[1].write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await idle[0].readline()).startswith(b"HTTP/1.1 200")
+        _reader, writer = await _connect(server)
+        writer.write(b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+        await asyncio.sleep(0.1)
+        server.should_exit = True
+        await asyncio.wait_for(task, 15)
+        for stream in (idle[1], writer):
+            stream.close()
+
+    asyncio.run(main())
+
+
+async def _serve(app):
+    import uvicorn
+
+    config = uvicorn.Config(app, port=0, log_config=None, http=serving.TimedProtocol, lifespan="off")
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    return server, task
+
+
+async def _connect(server):
+    return await asyncio.open_connection("127.0.0.1", server.servers[0].sockets[0].getsockname()[1])
 
 
 def test_a_dead_webhook_delays_nobody_and_nothing_is_sent_twice(start):

@@ -5,61 +5,45 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections import defaultdict
 
 import pytest
 
-from tests.browser import STILL, Opened
-from tests.server.browser_helpers import LOOKS, honest, judge, new_people, play, press, served_number, then, votes_of
-from tests.serving import serving
+from tests.browser import Opened
+from tests.server.browser_helpers import (
+    honest,
+    judge,
+    new_people,
+    play,
+    press,
+    served_number,
+    then,
+    votes_of,
+)
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory):
+def mixed(studies):
     """A query with images, a query with long texts, and hostile items."""
-    folder = tmp_path_factory.mktemp("mixed")
-    (folder / "media").mkdir()
-    for n in range(2):
-        (folder / "media" / f"{n}.png").write_bytes(_picture(600, 400, 90 * n))
     long = "A sentence that goes on for a while. " * 120
     rows = [
         ("picture 0", "0.png", "pictures"),
         ("picture 1", "1.png", "pictures"),
         ("text 0", long, "texts"),
-        ("text 1", long, "texts"),
+        ("text 1", f"{long}And this one ends in another way.", "texts"),
         (HOSTILE, HOSTILE.replace('"', "'"), "harm"),
         ("javascript:alert(1)", HOSTILE, "harm"),
     ]
     table = "item,body,query\n" + "".join(",".join(_quoted(cell) for cell in row) + "\n" for row in rows)
-    with serving(folder, table, options=["--media", "media"]) as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def windows():
-    """Browser contexts by appearance; shared between tests, because each needs a process."""
-    return defaultdict(list)
+    pictures = {f"{n}.png": _picture(600, 400, 90 * n) for n in range(2)}
+    with studies.create("mixed", table, media=pictures) as study:
+        yield study
 
 
 @pytest.fixture
-def enter(browser, windows):
-    """Open links as in other tests, but in reused browser contexts whose cookies were cleared."""
-    used = defaultdict(int)
-
-    def come(address, look="light"):
-        if used[look] == len(windows[look]):
-            windows[look].append(browser.new_context(**STILL, **LOOKS[look]).new_page())
-        used[look] += 1
-        return Opened(windows[look][used[look] - 1], address)
-
-    yield come
-    for look, count in used.items():
-        for page in windows[look][:count]:
-            page.evaluate("localStorage.clear(); sessionStorage.clear()")
-            page.goto("about:blank")
-            page.context.clear_cookies()
+def enter(enter_again):
+    return enter_again
 
 
 def _picture(wide, high, shade):
@@ -78,7 +62,17 @@ def _quoted(cell):
     return '"' + cell.replace('"', '""') + '"'
 
 
-PAGES = ("/", "/join", "/admin", "/admin/annotators", "/admin/items", "/admin/links", "/admin/settings", "/admin/audit")
+PAGES = (
+    "/",
+    "/join",
+    "/admin",
+    "/admin/annotators",
+    "/admin/items",
+    "/admin/links",
+    "/admin/settings",
+    "/admin/audit",
+    "/api",
+)
 
 
 @pytest.mark.parametrize("look", ["light", "phone dark"])
@@ -269,6 +263,31 @@ def test_long_texts_scroll_separately_and_keep_their_arrow_keys(mixed, enter):
     assert len(votes_of(mixed, "Reader")) == before
     press(page, "ArrowRight")
     assert len(votes_of(mixed, "Reader")) == before + 1
+
+
+def test_long_texts_scroll_together_and_show_their_differences_if_wanted(mixed, enter):
+    opened, _ = judge(mixed, enter, "Comparing", "phone")
+    page = opened.page
+    _until(page, "texts")
+    left, right = page.locator("#left .body"), page.locator("#right .body")
+    assert page.locator(".pair mark").count() == 0
+    page.locator("#differences").click()
+    assert page.locator(".pair mark").all_inner_texts() == ["And this one ends in another way."]
+    page.locator("#together").click()
+    right.hover()
+    right.evaluate("body => body.scrollTo(0, body.scrollHeight)")
+    at_the_end = "b => b.scrollTop > 0 && b.scrollTop + b.clientHeight > b.scrollHeight - 3"
+    page.wait_for_function(f"() => ({at_the_end})(document.querySelector('#left .body'))")
+    assert opened.violations() == []
+    page.reload()  # both choices are remembered
+    assert page.locator(".pair mark").count() == 1
+    page.locator("#differences").click()
+    assert page.locator(".pair mark").count() == 0
+    page.locator("#together").click()
+    right.evaluate("body => body.scrollTo(0, 40)")
+    page.wait_for_timeout(150)
+    assert left.evaluate("body => body.scrollTop") == 0
+    assert opened.complaints == []
 
 
 def test_hostile_items_are_shown_as_text(mixed, enter):

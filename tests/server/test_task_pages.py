@@ -7,7 +7,6 @@ import re
 import pytest
 
 from tests.server.browser_helpers import TOKEN, judge, new_people, votes_of
-from tests.serving import serving
 
 ITEMS = "item,text\n" + "".join(f"stone {n},A stone of {n} kg.\n" for n in range(1, 9))
 CONFIG = """
@@ -33,12 +32,17 @@ STUDIES = {
 
 
 @pytest.fixture(scope="module", params=list(STUDIES))
-def study(request, tmp_path_factory):
-    """A server for each task."""
+def study(request, studies):
+    """A study of each task."""
     config = CONFIG.format(task=request.param, more=STUDIES[request.param])
-    with serving(tmp_path_factory.mktemp("study"), ITEMS, config) as served:
-        served.task = request.param
-        yield served
+    with studies.create(f"task-{request.param}", ITEMS, config) as made:
+        made.task = request.param
+        yield made
+
+
+@pytest.fixture
+def enter(enter_again):
+    return enter_again
 
 
 def cards(page, where="#set .item"):

@@ -30,7 +30,8 @@ def test_scores_are_drawn_within_their_intervals():
 
 def test_all_rows_have_the_grid_of_the_axis():
     axis = dict(re.findall(r'x="([\d.]+)%"[^>]*>([^<]+)<', rendering.score_axis(ROWS)))
-    assert {"−1", "0", "1", "2"} <= set(axis.values()) and len(axis) <= 5
+    assert {"−1", "0", "1", "2"} <= set(axis.values())
+    assert len(axis) <= 5
     for row in ROWS[:3]:
         lines = re.findall(r'<line x1="([\d.]+)%"[^>]*class="grid"', rendering.score_range(row, ROWS))
         assert lines == list(axis)
@@ -49,7 +50,8 @@ def test_the_leading_items_are_drawn_with_the_first_rank_at_the_top():
     assert "seven: rank 1 after 20 votes (2026-01-02 03:04)" in drawn
     top, bottom = (float(cy) for cy in re.findall(r'cy="([\d.]+)%"', drawn)[:2])
     assert top > bottom, "seven has risen, and the best is at the top"
-    assert rendering.rank_chart(history[:1], rows) == "" and rendering.rank_chart(history, []) == ""
+    assert rendering.rank_chart(history[:1], rows) == ""
+    assert rendering.rank_chart(history, []) == ""
 
 
 def test_totals_are_drawn_over_time_with_their_limit():

@@ -48,9 +48,9 @@ def dashboard(projection: Projection) -> Json:
         counted = np.flatnonzero(projection.votes.counts)
         times = np.array(projection.vote_times, np.float64)[counted] / 1e6
         taken = np.array(projection.response_ms, np.float64)
-    shown = np.unique(np.linspace(0, len(times) - 1, min(len(times), _MAX_PLOTTED)).astype(int)) if len(times) else []
+    shown = np.unique(np.linspace(0, max(len(times) - 1, 0), min(len(times), _MAX_PLOTTED)).astype(np.int64))
     return {
-        "votes": [(float(times[n]), int(n) + 1) for n in shown],
+        "votes": [(float(times[n]), n + 1) for n in shown.tolist()],
         "seconds": _histogram(taken[taken >= 0] / 1000),
     }
 

@@ -64,6 +64,12 @@ class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         else:
             self._stop_timer()
 
+    def shutdown(self) -> None:
+        """Finish the running request, unless its body has not arrived: the server would wait for its client."""
+        super().shutdown()
+        if self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
+            self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)

@@ -54,6 +54,8 @@ TRANSLATED = (
 Json = Mapping[str, Any]
 
 _DASH = "–"
+_MAX_NAME = 16
+"""Letters of a name beside a line."""
 
 
 @lru_cache(maxsize=1)
@@ -218,14 +220,15 @@ def rank_chart(history: Sequence[Json], rows: Sequence[Json]) -> Markup:
     if len(history) < 2 or not paths:
         return Markup("")
     worst = max(rank for path in paths.values() for _, rank in path)
-    x = numbers("votes", 0.0, 1.25 * history[-1]["votes"])
-    upwards = numbers("rank", 1.0, max(worst, 2))
-    y = Axis("rank", lambda rank: 1 - upwards.position(rank), upwards.ticks)  # the best is at the top
+    x = numbers("votes", 0.0, 1.35 * history[-1]["votes"])
+    ticks = tuple((float(rank), str(rank)) for rank in range(1, worst + 1, 1 + worst // 12))
+    y = Axis("rank", lambda rank: (worst - rank) / max(worst - 1, 1), ticks)  # the best is at the top
     drawn, points = [], []
     for n, (id_, path) in enumerate(paths.items()):
         line = [Point(p["votes"], rank, f"dot path-{n}", f"{names[id_]}: rank {rank} {_after(p)}") for p, rank in path]
-        line[-1] = line[-1]._replace(name=names[id_])
-        drawn.append(_lines(line, x, y, f"line path-{n}"))
+        end = {"x": _percent(x.position(line[-1].x)), "y": _percent(1 - y.position(line[-1].y))}
+        name = names[id_] if len(names[id_]) <= _MAX_NAME else f"{names[id_][: _MAX_NAME - 1]}…"
+        drawn += [_lines(line, x, y, f"line path-{n}"), tag("text", name, dx=10, dy=4, class_="name", **end)]
         points += line
     said = "; ".join(f"{names[id_]}: {path[0][1]}, now {path[-1][1]}" for id_, path in paths.items())
     return Markup(scatter(points, x, y, f"Ranks after {history[0]['votes']:,} votes and now: {said}.", join(*drawn)))
@@ -252,7 +255,7 @@ def time_chart(
     y = linear(title, 0.0, 1.08 * max(largest, shown_limit or 0.0) or 1.0)
     points = [Point(at, value, "", "") for at, value in series]
     last = [Point(*series[-1], "dot", f"{series[-1][1]:,.{digits}f}")]
-    extra = join(_lines(points, x, y), level(limit, y, f"limit {limit:,.{digits}f}") if shown_limit else "")
+    extra = join(_lines(points, x, y), level(shown_limit, y, f"limit {shown_limit:,.{digits}f}") if shown_limit else "")
     return Markup(scatter(last, x, y, f"{title.capitalize()} over time: now {largest:,.{digits}f}.", extra))
 
 

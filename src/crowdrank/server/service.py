@@ -33,6 +33,8 @@ from crowdrank.storage import AccountRole, Collection
 
 KEPT = 14
 """Backups that are kept."""
+_CLOCK_SKEW = 60.0
+"""Seconds by which the time of a file may be ahead of the clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +58,14 @@ class BackupSchedule:
     def run_if_due(self, collection: Collection, now: float | None = None) -> Path | None:
         """Copy the collection if the last copy is old enough, and return the new file."""
         now = time.time() if now is None else now
-        copies = self.copies()
-        if copies and now - copies[-1].stat().st_mtime < 3600 * self.hours:
+        # Copies from the future do not count: the clock was wrong then.
+        made = [at for copy in self.copies() if (at := copy.stat().st_mtime) <= now + _CLOCK_SKEW]
+        if made and now - max(made) < 3600 * self.hours:
             return None
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = self.folder / f"{self.name}-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.db"
         collection.backup(new)
-        for old in self.copies()[:-KEPT]:
+        for old in [copy for copy in self.copies() if copy != new][: 1 - KEPT]:
             old.unlink(missing_ok=True)
         return new
 

@@ -75,17 +75,15 @@ def check_board_access(service: Service, request: Request, link: str = "") -> st
 
     `link` is the token of the read-only link, if the reader has one.
     """
-    session = None if link else service.authenticator.admin_or_none(request)
-    if session is not None:
-        return session.csrf
-    settings = service.projection.catch_up().settings
+    session = service.authenticator.admin_or_none(request)
+    settings = service.projection.settings
     if link:
         token = board_token(service)
         if token is None or not hmac.compare_digest(token.encode(), link.encode("utf-8", "surrogatepass")):
             raise RequestError(404, "This link is not valid. It may have been replaced: ask for a new one.")
-    elif not settings.board_public:
+    elif session is None and not settings.board_public:
         raise RequestError(403, "The board of this study is not public.", code="private")
-    return None
+    return None if session is None else session.csrf
 
 
 def board_token(service: Service) -> str | None:
@@ -108,7 +106,7 @@ def _endpoints(description: dict[str, Any]) -> list[dict[str, Any]]:
     for path, methods in description["paths"].items():
         for method, one in methods.items():
             content = one.get("requestBody", {}).get("content", {})
-            schema = next(iter(content.values()), {}).get("schema", {})
+            schema: dict[str, Any] = next((body.get("schema", {}) for body in content.values()), {})
             found.append(
                 {
                     "method": method.upper(),

@@ -16,15 +16,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from crowdrank.server import middleware
 from crowdrank.server.assignments import Answer
 from crowdrank.server.errors import RequestError, response_to
-from crowdrank.server.middleware import (
-    BODY_SECONDS,
-    MAX_PUBLIC_BODY,
-    add_security_headers,
-    content_length,
-    record_request,
-)
+from crowdrank.server.middleware import MAX_PUBLIC_BODY, add_security_headers, content_length, record_request
 from crowdrank.server.routes import BOARD_WAIT
 from crowdrank.server.routes.board import check_board_access
 from crowdrank.server.service import service_of
@@ -155,7 +150,7 @@ class DirectJudging:
         if request.method == "GET":
             return _json(await _next_question(request))
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(middleware.BODY_SECONDS):
                 body: Any = await request.body()
         except TimeoutError:
             raise RequestError(408, "The request took too long to arrive.", code="timeout") from None
