@@ -314,7 +314,7 @@ class Prediction:
         Diagonal of D.
     regressors : mapping of str to array of float
         xᵣ by name.
-    bias_scale : float, default 0.1
+    bias_scale : float, default 0.15
         Prior standard deviation of the weight of a regressor.
     """
 
@@ -322,7 +322,7 @@ class Prediction:
     covariances: Sequence[FloatArray]
     shape: FloatArray
     regressors: Mapping[str, FloatArray] = field(default_factory=dict)
-    bias_scale: float = 0.1
+    bias_scale: float = 0.15
 
     @classmethod
     def none(cls, items: Items) -> Prediction:
