@@ -26,7 +26,7 @@ import numpy as np
 from machine import describe, record
 
 from crowdrank.engines.local import LocalEngine
-from crowdrank.inference import pair_curvature
+from crowdrank.inference import curvature
 from crowdrank.models.crowd import likelihood as crowd_likelihood
 from crowdrank.models.crowd import objective as crowd_objective
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
@@ -122,7 +122,7 @@ def measure(items: int, annotators: int, rows: int, threads: int) -> list[Entry]
         "bradley-terry, gradient and curvature": lambda shard: pairwise_likelihood.evaluate(
             shard, scores, 0.0, LOGISTIC
         ),
-        "bradley-terry, curvature times a vector": lambda shard: pair_curvature.hessian_product(shard, scores),
+        "bradley-terry, curvature times a vector": lambda shard: curvature.hessian_product(shard, scores),
     }
     shards = dict(zip(kernels, (cut, cut, curved, pairs, bent), strict=True))
     seconds = clocks(kernels, shards, threads)

@@ -2,6 +2,7 @@
 
 python benchmarks/mixing.py             100 perturbations of each fit, written to results/mixing.md
 python benchmarks/mixing.py --fits 5    fewer; printed only
+python benchmarks/mixing.py --only real what is known of the other parts is kept
 
 A perturbation leaves one judgment out, permutes the names of queries and annotators, and changes the seed. Real
 judgments are read from CROWDRANK_DATA or ../shared/data.
@@ -10,10 +11,11 @@ judgments are read from CROWDRANK_DATA or ../shared/data.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,12 +31,27 @@ from crowdrank.simulation import domain_crowd
 from crowdrank.simulation.domains import named_domain_crowd
 
 _RESULTS = Path(__file__).parent / "results"
+_ROWS = _RESULTS / "mixing.csv"
 SHOWS = {"tpp": TPP(), "bayesian-crowd-bt": BayesianCrowdBT()}
 LIMIT = 1.05
 PAPER_SETS = ("DOC5SR0.5DEMO1", "DOC5SR0.5DEMO2", "DOC5SR0.5DEMO3")
 PAPER_SEEDS = 5
 """The perturbations of a data set of the paper are spread over so many simulated crowds."""
 MOST_JUDGMENTS = 13_000
+PARTS = {
+    "guide": "tpp, the guide's fit and update, perturbed",
+    "paper": "tpp, the paper's data sets, perturbed",
+    "real": "bayesian-crowd-bt, real judgments",
+}
+COLUMNS = ("part", "name", "converged", "r_hat", "same_domains", "agreement", "seconds", "commit", "date")
+HEAD = ["", f"R̂ at most {LIMIT}", "largest R̂", "same domains", "least agreement", "processor seconds: median, longest"]
+NOTES = """# Convergence of Markov chains
+
+Default settings. A perturbation leaves one judgment out, permutes the names of queries and annotators, and changes the
+seed. *Agreement* is the share of pairs of queries that are in the same domain, or in different ones, as in the
+unperturbed fit. The data sets of the paper are simulated with seeds 300 to 304. Seconds are processor time, of all
+threads. mixing.csv gives the commit and date of each row.
+"""
 
 
 @dataclass
@@ -44,6 +61,7 @@ class Row:
     name: str
     r_hats: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    """Processor time, of all threads: it depends less on other load than the time on the clock."""
     agreement: list[float] = field(default_factory=list)
     """Share of pairs of queries on which the partition into domains agrees with that of the unperturbed fit."""
 
@@ -84,11 +102,11 @@ def agreement(first: dict[str, int], second: dict[str, int]) -> float:
 
 
 def timed(fit: Callable[[], Ranking], row: Row) -> Ranking:
-    begun = time.perf_counter()
+    begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         ranking = fit()
-    row.seconds.append(time.perf_counter() - begun)
+    row.seconds.append(time.process_time() - begun)
     row.r_hats.append(float(ranking.parameters["r_hat"]))
     return ranking
 
@@ -152,34 +170,52 @@ def real_sets(folder: Path) -> Iterator[Row]:
             yield row
 
 
-def report(title: str, rows: list[Row]) -> str:
-    head = ["", f"R̂ at most {LIMIT}", "largest R̂", "same domains", "least agreement", "seconds: median, longest"]
-    lines = [head, ["---"] * len(head), *(row.cells() for row in rows)]
-    return f"## {title}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+def kept() -> dict[str, dict[str, str]]:
+    """The rows of earlier runs, by name."""
+    if not _ROWS.exists():
+        return {}
+    with _ROWS.open(encoding="utf-8", newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
+
+
+def keep(part: str, rows: Iterator[Row]) -> None:
+    """Print each row when its fits are done, and keep it beside those of earlier runs."""
+    for row in rows:
+        print(*row.cells(), sep=" | ", flush=True)
+        found = kept() | {row.name: dict(zip(COLUMNS, (part, *row.cells(), made().commit, made().date), strict=True))}
+        with _ROWS.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(found.values())
+
+
+def page(rows: Iterable[dict[str, str]]) -> str:
+    rows, parts = list(rows), [NOTES]
+    for part, title in PARTS.items():
+        lines = [HEAD, ["---"] * len(HEAD)]
+        lines += [[row[column] for column in COLUMNS[1:7]] for row in rows if row["part"] == part]
+        parts.append(f"## {title}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
+    return "\n".join([*parts, f"{made()}\n"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fits", type=int, default=100, help="perturbations of each fit (100)")
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS), help="parts to measure now")
     given = parser.parse_args()
     made()
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     folder = Path(os.environ.get("CROWDRANK_DATA") or beside)
     TPP(max_sweeps=20, r_hat=10).fit(named_domain_crowd(PAPER_SETS[0]).judgments)  # compile
-    parts = [
-        "# Convergence of Markov chains\n",
-        "Default settings. A perturbation leaves one judgment out, permutes the names of queries and annotators, and\n"
-        "changes the seed. *Agreement* is the share of pairs of queries that are in the same domain, or in different\n"
-        "ones, as in the unperturbed fit. The data sets of the paper are simulated with seeds 300 to 304.\n",
-        f"{made()}\n",
-        report("tpp, perturbed judgments", [*guide(given.fits), *paper_sets(given.fits)]),
-    ]
-    print("\n".join(parts))
-    if folder.is_dir():
-        parts.append(report("bayesian-crowd-bt, real judgments", list(real_sets(folder))))
-        print(parts[-1])
+    measured = {"guide": guide(given.fits), "paper": paper_sets(given.fits), "real": real_sets(folder)}
+    for part in given.only:
+        if given.fits >= 100:
+            keep(part, measured[part])
+        else:
+            for row in measured[part]:
+                print(*row.cells(), sep=" | ", flush=True)
     if given.fits >= 100:
-        (_RESULTS / "mixing.md").write_text("\n".join(parts), encoding="utf-8", newline="\n")
+        (_RESULTS / "mixing.md").write_text(page(kept().values()), encoding="utf-8", newline="\n")
         record(Path(__file__), _RESULTS, "mixing")
 
 

@@ -44,13 +44,15 @@ class Block:
     numbers: Vector
     noise: float = 0.0
 
-    def differs(self, other: Block) -> bool:
+    def differs(self, now: Block) -> bool:
+        """Whether the present block differs; it may be longer, if the model now reads more data sets."""
+        again = now.numbers[: len(self.numbers)]
         known = np.isfinite(self.numbers)
-        if len(self.numbers) != len(other.numbers) or not np.array_equal(known, np.isfinite(other.numbers)):
+        if len(again) < len(self.numbers) or not np.array_equal(known, np.isfinite(again)):
             return True
-        change = _root_mean_square(other.numbers[known] - self.numbers[known])
+        change = _root_mean_square(again[known] - self.numbers[known])
         spread = float(np.std(self.numbers[known])) if known.any() else 0.0
-        return change > max(RELATIVE_TOLERANCE * spread, NOISE_FACTOR * max(self.noise, other.noise), 1e-6)
+        return change > max(RELATIVE_TOLERANCE * spread, NOISE_FACTOR * max(self.noise, now.noise), 1e-6)
 
     def to_json(self) -> dict[str, Any]:
         numbers = [float(f"{number:.6g}") if np.isfinite(number) else None for number in self.numbers]

@@ -98,6 +98,9 @@ if __name__ == "__main__":
     ended = measured(fits(told, [NAME], [TOLD, OURS]), "in the right domain")
     ends = {(row, str(METHOD.iterations)): values for (row, _), values in ended.items()}
     shown = {key: values for key, values in steps.items() if key[1] in SHOWN}
-    report(told, f"{NOTES}\n{drawn(told)}", [Table(shown | ends, PAPER)])
+    likelihood = {key: values for key, values in shown.items() if key[0] == LIKELIHOOD}
+    shares = {key: values for key, values in shown.items() if key[0] == PUBLISHED}
+    tables = [Table(shares | ends, PAPER), Table(likelihood, title="Log-likelihood, in thousands")]
+    report(told, f"{NOTES}\n{drawn(told)}", tables)
     if told.out is not None:
         draw(steps | ends, told.out / "figure3.svg")

@@ -92,6 +92,22 @@ def test_questions_that_are_handed_out_change_the_next_choice_exactly():
         choice.add(chosen.first, chosen.second, tuple(variance[list(pending[-1])]))
 
 
+def test_boxes_stay_tight_while_questions_are_handed_out():
+    """Loose boxes still give the right pair, but every search then looks at all items that were just asked about."""
+    beliefs, answered, rng = crowd(3, n=60, queries=3)
+    zeros = np.zeros(60, int)
+    choice = ConcurrentChoice(
+        QueryBlocks.of(beliefs.items.query), beliefs.mean, beliefs.variance, zeros, np.zeros((2, 0), int)
+    )
+    for _ in range(25):
+        chosen = choice.choose(answered, (6.0, 2.0), 0.0, 0, rng)
+        choice.add(chosen.first, chosen.second, tuple(rng.uniform(0.05, 0.1, 2)))
+        tree = choice._tree
+        for node, (start, stop) in enumerate(zip(tree.start, tree.stop, strict=True)):
+            variances = tree.variance[start:stop]
+            assert tuple(tree.box[node, 2:]) == (variances.min(), variances.max())
+
+
 def test_few_remaining_pairs_are_left_to_the_policy():
     beliefs, _, rng = crowd(0, n=4, queries=1, asked=0)
     choice = ConcurrentChoice(

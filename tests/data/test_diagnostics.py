@@ -145,7 +145,7 @@ def test_notes_name_the_separated_items():
 
 def test_an_item_in_the_middle_of_a_chain_is_not_said_to_have_only_won_or_lost():
     chain = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])
-    said = "Between 3 items (a, b, c) and the rest, wins lead in one direction only, so the data alone do not bound"
+    said = "Among all 3 items (a, b, c), wins lead in one direction only, so the data alone do not bound"
     assert DataDiagnostics(chain).notes() == [f"{said} their scores."]
     ends = Comparisons.of(["a", "b", "c", "c"], ["b", "c", "b", "d"], ["a", "b", "c", "c"])
     assert DataDiagnostics(ends).notes()[0].startswith("2 items only won or only lost against the rest (a, d)")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crowdrank.arrays import FloatArray
-from crowdrank.inference.gaussian_variational import (
+from crowdrank.inference.laplace import (
     NormalApproximation,
     gauss_hermite_draws,
     log_evidence,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdrank.engines import LOCAL, LocalEngine
-from crowdrank.inference import laplace, pair_curvature
+from crowdrank.inference import curvature, laplace
 from crowdrank.inference.laplace import LaplaceApproximation
 from crowdrank.models.pairwise import likelihood
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, Pairs
@@ -43,7 +43,7 @@ def approximate(sizes, *, formula=LOGISTIC, prior=0.3, seed=0, engine=LOCAL, row
 def covariance_of(approximation):
     """By brute force: the whole matrix, θ too, inverted, then centred block by block."""
     size = len(approximation.diagonal)
-    (matrix,) = approximation.curvature.sum(pair_curvature.hessian_matrix, size)
+    (matrix,) = approximation.curvature.sum(curvature.hessian_matrix, size)
     matrix[np.diag_indices(size)] += approximation.prior
     if approximation.border is not None:
         matrix = np.block(
@@ -134,7 +134,7 @@ def test_many_cells_are_solved_not_inverted(monkeypatch):
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_one_matrix_multiplies_as_all_rows_do(compiled, monkeypatch):
-    monkeypatch.setattr(pair_curvature, "COMPILE_MIN_ROWS", 0 if compiled else 10**9)
+    monkeypatch.setattr(curvature, "COMPILE_MIN_ROWS", 0 if compiled else 10**9)
     monkeypatch.setattr(laplace, "_CELLS_AT_ONCE", 50)  # some rows of the matrix at a time
     approximation = approximate([12, 5], rows_per_item=20, engine=LocalEngine(rows_per_shard=60))
     columns = np.random.default_rng(1).normal(size=(17, 3)).astype(np.float32)
@@ -158,4 +158,4 @@ def test_a_dense_matrix_is_used_only_if_it_fits_in_memory(memory_left, dense, mo
             return approximation.curvature.sum(formula, *parameters)
 
     laplace._multiplier(replace(approximation, curvature=Tight()), approximation.prior[:, None])
-    assert asked.count(pair_curvature.hessian_rows) == dense
+    assert asked.count(curvature.hessian_rows) == dense

@@ -58,6 +58,7 @@ COMPARED = {
         "voter 1 m1>m2, voter 2 m2<m3, voter 1 m3=m1, voter 3 m1=m3",
         {"malformed_count": 1, "broken_lines": 1, "set_aside": {"not a vote": 1}, "both_bad": 1},
     ),
+    "comparia.csv": ("v1 m1>m2, v1 m2=m3, v2 m3<m1", {}),
     "mt-bench.jsonl": (
         "gpt-4 pair-v2 m1>m2, gpt-4 pair-v2 m1=m3, gpt-4 pair-v2 m2<m3, gpt-4 pair-v2 m2<m1, gpt-4 pair-v2 m3>m1",
         {"skips": 1},
@@ -86,6 +87,7 @@ COMPARED = {
 }
 # fixture: lists, each with its weight where it counts more than once
 LISTED = {
+    "surveymonkey.csv": ("101: Milk>Tea>Juice; 102: Tea>Juice>Milk", {}),
     "qualtrics.csv": ("R_1: milk>tea>juice; R_2: tea>juice>milk", {"set_aside": {"preview of the survey": 1}}),
     "jury.csv": ("judge 1: 4>2>7; judge 2: 2>4", {"set_aside": {"fewer than two projects ranked": 2}}),
     "label-studio-ranker.json": ("5: mdn>wiki>blog; 6: wiki>mdn", {}),
@@ -105,6 +107,7 @@ GRADED = {
     "letor.txt": "10 GX001 2, 10 GX002 0, 11 GX001 1",
     "trec.qrels": "301 FBIS3-1 1, 301 FBIS3-2 0, 302 FBIS3-1 -2, 302 FBIS3-9 2",
     "tidy-grades.jsonl": "x 3, y 1",
+    "mt-bench-grades.jsonl": "m1 9, m2 6",
 }
 UNJUDGED = ("all-our-ideas-non-votes.csv",)
 ALL = sorted(path.name for path in FIXTURES.iterdir())
@@ -185,7 +188,7 @@ def test_grades_are_read_as_they_were_meant(fixture: str) -> None:
     names = ["query", "item", "grade"] if found.items.has_queries else ["item", "grade"]
     rows = found.to_frame().select(names).rows()
     assert ", ".join(" ".join(f"{c:g}" if isinstance(c, float) else c for c in row) for row in rows) == GRADED[fixture]
-    check(report, fixture, {})
+    check(report, fixture, {"set_aside": {"no rating": 1}} if fixture.startswith("mt-bench") else {})
 
 
 @pytest.mark.parametrize("fixture", UNJUDGED)
@@ -341,7 +344,7 @@ def test_a_list_of_objects_survives_one_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "annotations.json"
     path.write_text(json.dumps([records[0], 7, *records[1:3]]))
     _, report = read_with_report(path)
-    assert (report.kept, report.broken_lines, report.malformed[0].line) == (4, 1, 2)
+    assert (report.kept, report.broken_lines, report.malformed[0].line) == (3, 1, 2)
 
 
 def test_ticked_boxes_of_crowd_html_are_answers(tmp_path: Path) -> None:

@@ -165,3 +165,31 @@ def test_a_suggested_command_keeps_the_encoding(tmp_path):
     assert "encoding='latin-1'" in guide
     words = shlex.split(as_commands(guide).split("\n")[-1])[1:]
     assert CliRunner().invoke(app, words).exit_code == 0
+
+
+def test_a_scale_between_two_sides_is_suggested_from_left_to_right() -> None:
+    rows = {"who": list("uvuvu"), "model_a": list("xyzxy"), "model_b": list("yzxyz"), "slider": list("12345")}
+    assert "'winner': 'slider:1=left,2=left,3=tie,4=right,5=right'" in guide(rows)
+    assert "'winner'" not in guide({**rows, "slider": ["10", "20", "30", "40", "50"]}).splitlines()[-1] or (
+        "COLUMN" in guide({**rows, "slider": ["10", "20", "30", "40", "50"]})
+    )
+
+
+def test_the_annotator_is_not_suggested_as_the_winner() -> None:
+    rows = {"annotator": list("121212"), "one": list("xyzxyz"), "two": list("yzxzxy"), "which": list("xzzxzy")}
+    assert "'winner': 'which'" in guide(rows)
+
+
+def test_places_in_races_and_votes_that_are_sent_are_suggested() -> None:
+    races = {"raceId": list("111222"), "driverRef": ["ann", "bob", "cy"] * 2, "position": ["1", "2", "\\N"] * 2}
+    assert "{'list': 'raceId', 'item': 'driverRef', 'rank': 'position'}" in guide(races)
+    sent = {"from_country": list("abcabc"), "to_country": list("bcacab"), "points": list("123321")}
+    assert "{'annotator': 'from_country', 'item': 'to_country', 'grade': 'points'}" in guide(sent)
+
+
+def test_a_column_with_another_role_is_no_side() -> None:
+    shown = guide({"item": list("12345"), "total": list("32145")})
+    assert "'loser': 'total'" not in shown
+    assert "'annotator': 'query'" not in guide(
+        {"query": list("aabb"), "item": list("xyxy"), "true_rank": list("1212"), "name": list("pqrs")}
+    )

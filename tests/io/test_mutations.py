@@ -75,6 +75,25 @@ SHAPES = {
     "shootouts.csv": "date,home_team,away_team,winner\n2020-01-01,x,y,x\n2020-01-02,y,z,z\n2020-01-03,z,x,z\n",
     "preflib.toi": "# by hand\n# NUMBER ALTERNATIVES: 3\n# ALTERNATIVE NAME 1: tea\n# ALTERNATIVE NAME 2: milk\n"
     "# ALTERNATIVE NAME 3: juice\n2: 1,2,3\n1: 2,{1,3}\n",
+    "questions.csv": "Timestamp,Username,Tea vs Milk,Milk or Juice?\n1/2,ann,Tea,Milk\n1/3,bob,Milk,Juice\n4,cy,Tea,\n",
+    "versus.csv": "who,pair,winner\nann,x vs y,x\nbob,y vs z,tie\ncy,z vs x,x\n",
+    "judges.csv": "Name,Nation,J1,J2,J3,Total\nann,JP,9.25,8,7,24.25\nbob,US,6,7.5,8,21.5\nMean,,7.6,7.75,7.5,22.9\n",
+    "numbers.csv": "judge,1,2,3\nann,tea,milk,juice\nbob,milk,tea,juice\ncy,tea,juice,milk\n",
+    "stamps.csv": "Timestamp,Tea,Milk,Juice\n1/2,5,3,4\n1/3,4,,2\n",
+    "headers.csv": "worker,left,right,winner,\nann,x,y,x,\nbob,y,z,z,\n" * 2,
+    "points.csv": "Date,Visitor,PTS,Home,PTS\n2020-01-01,x,90,y,101\n2020-01-02,y,88,z,88\n",
+    "totals.csv": "i,j,n,wins_i,wins_j,ties\na,b,57,19,22,16\na,c,9,9,0,0\n",
+    "ids.csv": "item_a_id,item_a_name,item_b_id,item_b_name,winner_id\n1,x,2,y,1\n2,y,3,z,3\n3,z,1,x,tie\n",
+    "grades.jsonl": '{"question_id":1,"model":"x","judge":["g","v1"],"judgment":"","score":8,"turn":1}\n'
+    '{"question_id":1,"model":"y","judge":["g","v1"],"judgment":"","score":-1,"turn":1}\n',
+    "alpaca.json": '[{"generator_1":"x","generator_2":"y","output_1":"","output_2":"","preference":1.25},'
+    '{"generator_1":"x","generator_2":"z","output_1":"","output_2":"","preference":2.0}]',
+    "people.json": '[{"data":{"a":"x","b":"y"},"annotations":[{"completed_by":1,"result":[{"type":"pairwise",'
+    '"to_name":"a,b","value":{"selected":"left"}}]}]},{"data":{"a":"y","b":"z"},"annotations":[{"completed_by":'
+    '{"id":2},"result":[{"type":"pairwise","to_name":"a,b","value":{"selected":"right"}}]}]}]',
+    "ticked.csv": "HITId,AssignmentId,WorkerId,AssignmentStatus,Input.a,Input.b,Answer.v.left,Answer.v.right\n"
+    "H,A1,W1,Approved,x,y,true,false\nH,A2,W2,Approved,y,z,false,true\n",
+    "dates.csv": "Date,Time,home,away,winner\n31/12/2020,12:30,x,y,x\n01/01/2021,15:00,y,z,z\n",
     "shiny.csv": 'judge_id,decision,time_taken\n1,"p4,p2 -> p2,p4",2500\n1,"p4,p7 -> p4,p7",900\n',
 }
 STRAYS = [

@@ -443,7 +443,7 @@ def test_the_report_speaks_plainly_and_in_json() -> None:
 def test_the_report_lists_the_first_hundred_and_counts_the_rest() -> None:
     _, report = read_with_report(votes(*["ann x y z"] * 150, *["ann x y x"] * 150))
     assert (len(report.malformed), report.malformed_count) == (100, 150)
-    assert report.lines()[-1] == "… and 140 more rows left out."
+    assert "… and 140 more rows left out." in report.lines()
 
 
 def test_long_cells_are_cut_in_messages() -> None:

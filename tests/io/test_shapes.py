@@ -228,6 +228,13 @@ def test_names_are_preferred_to_ids_and_it_is_said() -> None:
     found, report = read_with_report(rows)
     assert said(found) == "x>y y<z"
     assert any("'left_name' and 'right_name' were read as left and right" in note for note in report.notes)
+    by_id, report = read_with_report(rows | {"winner": ["1", "tie"]})
+    assert said(by_id) == "x>y y=z"
+    assert any("'winner' was matched with 'left_id' and 'right_id'" in note for note in report.notes)
+
+
+def test_ids_stay_where_their_names_are_not_unique() -> None:
+    rows = {"left_id": ["1", "2"], "right_id": ["2", "3"], "left_name": ["x", "y"], "right_name": ["y", "y"]}
     assert said(read(rows | {"winner": ["1", "3"]})) == "1>2 2<3"
 
 
@@ -498,3 +505,122 @@ def test_decimal_commas_are_read_and_it_is_said(tmp_path: Path) -> None:
     found, report = load(text, tmp_path, columns={"grade": "note"})
     assert list(found.grade) == [12.5, 13, 9.75, 10]
     assert any("decimal points" in note for note in report.notes)
+
+
+def test_questions_about_two_items_are_comparisons_of_each_voter(tmp_path: Path) -> None:
+    text = "Timestamp,Email Address,Tea vs Milk,Which do you like: Green Tea or Milk?,Tea or Green Tea\n"
+    text += "1/13/2024 1:02:03 PM,a@x.org,Tea,Milk,Tea\n1/14/2024 9:00:00 AM,b@x.org,Milk,Green Tea,\n"
+    found, report = load(text + "1/14/2024 9:30:00 AM,a@x.org,tie,Milk,Green Tea\n", tmp_path)
+    assert said(found) == "Tea>Milk Green Tea<Milk Tea>Green Tea Tea<Milk Green Tea>Milk Tea=Milk Green Tea<Milk " + (
+        "Tea<Green Tea"
+    )
+    assert found.annotators.tolist() == ["voter 1", "voter 2"]  # addresses are not kept
+    assert found.time[0] == 1705150923
+    assert "3 rows read, which hold 8 judgments, 8 kept (1 tie)." in report.lines()
+
+
+def test_columns_of_words_that_name_no_pair_are_no_questions(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="no column for"):
+        load("who,Colour,Shape\nann,red,round\nbob,blue,square\ncy,red,square\n", tmp_path)
+
+
+def test_a_survey_of_pairs_by_qualtrics_is_read(tmp_path: Path) -> None:
+    text = "StartDate,EndDate,ResponseId,Q1,Q2,PROLIFIC_PID\nStart Date,End Date,Response ID,Tea or milk?,"
+    text += 'Milk or juice?,PROLIFIC_PID\n"{""ImportId"":""s""}",e,r,a,b,p\n'
+    found, _ = load(
+        text + "2024-01-01,2024-01-01,R_1,Tea,Juice,5f\n2024-01-01,2024-01-01,R_2,Milk,Juice,5e\n", tmp_path
+    )
+    assert said(found) == "Tea>Milk Milk<Juice Tea<Milk Milk<Juice"
+    assert found.annotators.tolist() == ["5e", "5f"]
+
+
+def test_two_items_in_one_cell_are_the_sides(tmp_path: Path) -> None:
+    found, report = load("who,pair,winner\nann,x vs y,x\nbob,y vs. z,tie\ncy,z versus x,x\n", tmp_path)
+    assert said(found) == "x>y y=z z<x"
+    assert any("'pair'" in note for note in report.notes)
+
+
+def test_judges_in_columns_grade_the_names_in_rows_and_totals_are_set_aside(tmp_path: Path) -> None:
+    text = "Name,Nation,J1,J2,J3,Total\nann,JP,9.25,8,7,24.25\nbob,US,6,7.5,8,21.5\nMean,,7.6,7.75,7.5,22.9\n"
+    found, report = load(text, tmp_path)
+    assert isinstance(found, Ratings)
+    assert sorted(found.items.labels) == ["ann", "bob"]
+    assert (report.kept, report.set_aside, report.entries) == (6, {"total": 3}, 3)
+
+
+def test_places_that_are_called_by_numbers_are_lists(tmp_path: Path) -> None:
+    found, _ = load("judge,1,2,3\nann,tea,milk,juice\nbob,milk,tea,juice\ncy,tea,juice,milk\n", tmp_path)
+    assert isinstance(found, Rankings)
+    assert found.to_polars().filter(pl.col("rank") == 1)["item"].to_list() == ["tea", "milk", "tea"]
+    with pytest.raises(FormatError):
+        load("judge,1,2,3\nann,red,round,old\nbob,blue,square,new\n", tmp_path)
+
+
+def test_a_form_that_names_nobody_is_a_grid_of_grades(tmp_path: Path) -> None:
+    found, _ = load("Timestamp,Tea,Milk,Juice\n1/2,5,3,4\n1/3,4,,2\n", tmp_path)
+    assert (len(found), len(found.annotators)) == (5, 2)
+    with pytest.raises(FormatError):  # measurements
+        load("Timestamp,Tea,Milk,Juice\n1/2,5.1,3.7,4.2\n1/3,4.9,3.1,2.2\n", tmp_path)
+
+
+def test_a_header_that_is_repeated_is_left_out_and_it_is_said(tmp_path: Path) -> None:
+    part = "worker,left,right,winner,\nann,x,y,x,\nbob,y,z,z,\n"
+    found, report = load(part + part, tmp_path)
+    assert said(found) == "x>y y<z x>y y<z"
+    assert "1 line repeats the header; left out." in report.notes
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "outcomes"),
+    [
+        ("Home Team Name,Home Team Goals,Away Team Goals,Away Team Name", "x,3,1,y", "x>y"),
+        ("Date,Visitor/Neutral,PTS,Home/Neutral,PTS,Attend.", "2020-01-01,x,90,y,101,7", "y>x"),
+        ("answer_0,score_0,answer_1,score_1", "x,-1.0,y,1.0", "x<y"),
+        ("SYS,SID,RAW.SCR,UID", "x,s1,90,u1", ""),
+    ],
+)
+def test_names_of_columns_in_public_tables(tmp_path: Path, header: str, rows: str, outcomes: str) -> None:
+    found, _ = load(f"{header}\n{rows}\n", tmp_path)
+    assert (said(found) if isinstance(found, Comparisons) else "") == outcomes
+
+
+def test_totals_of_wins_and_ties_are_weights(tmp_path: Path) -> None:
+    found, report = load("i,j,n,wins_i,wins_j,ties\na,b,57,19,22,16\na,c,9,9,0,0\n", tmp_path)
+    assert said(found) == "a>b a<b a=b a>c"
+    assert found.weights.tolist() == [19, 22, 16, 9]
+    assert "2 rows read, 2 kept (1 tie)." in report.lines()
+
+
+def test_the_date_is_preferred_to_the_hour_and_may_begin_with_the_day(tmp_path: Path) -> None:
+    header = "Date,Time,home,away,winner\n"
+    found, report = load(header + "31/12/2020,12:30,x,y,x\n01/01/2021,15:00,y,z,z\n", tmp_path)
+    assert report.columns["time"] == "Date"
+    assert found.time.tolist() == [1609372800, 1609459200]
+    unknown, report = load(header + "01/02/2020,12:30,x,y,x\n", tmp_path)
+    assert unknown.time is None
+    assert any("no time that can be read" in note for note in report.notes)
+
+
+def test_a_game_that_was_not_played_is_won_by_who_came(tmp_path: Path) -> None:
+    found, _ = load("White,Black,Result\nx,y,+ - -\ny,z,- - +\nz,x,1-0\n", tmp_path)
+    assert said(found) == "x>y y<z z>x"
+
+
+def test_a_column_of_lists_is_no_query(tmp_path: Path) -> None:
+    text = '[{"context": [{"role": "user"}], "left": "x", "right": "y", "winner": "x"}]'
+    found, report = load(text, tmp_path, "votes.json")
+    assert (len(found), "query" in report.columns) == (1, False)
+
+
+def test_rows_that_all_compare_the_same_two_items_are_pointed_out(tmp_path: Path) -> None:
+    text = "judge,instance,left,right,winner\n" + "".join(f"g,{n},1,2,{1 + n % 2}\n" for n in range(30))
+    assert any("the same two items" in note for note in load(text, tmp_path)[1].notes)
+    assert not any("same two" in n for n in load(text, tmp_path, columns={"query": "instance"})[1].notes)
+
+
+def test_parts_of_a_split_vote_are_one_row(tmp_path: Path) -> None:
+    rows = [{"generator_1": "x", "generator_2": "y", "output_1": "", "output_2": "", "preference": p, "annotator": "g"}
+            for p in (1.25, 2.0, 1.5, None)]  # fmt: skip
+    found, report = load(json.dumps(rows), tmp_path, "annotations.json")
+    assert len(found) == 4
+    assert (report.rows_read, report.kept, report.skips, report.duplicates) == (4, 3, 1, 0)

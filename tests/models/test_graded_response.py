@@ -118,7 +118,9 @@ def test_annotator_errors_equal_those_of_the_full_hessian():
     ratings, *_ = crowd(2, items=12, people=6, each=10)
     layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, 10))
     found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, SCALES), layout.start, max_step=2.0)
-    covariance, errors, log_determinant = LaplaceApproximation(found, layout, ratings, 0)._marginal
+    approximation = LaplaceApproximation(found, layout, ratings, 0)
+    covariance, _, log_determinant = approximation._marginal
+    errors = approximation.annotator_errors.ravel()
     inverse = np.linalg.inv(found.evaluation.curvature.matrix.toarray())
     np.testing.assert_allclose(covariance, inverse[:12, :12], rtol=1e-8, atol=1e-10)
     assert log_determinant == pytest.approx(-np.linalg.slogdet(inverse)[1])

@@ -1,12 +1,16 @@
 """Promises that every online model keeps."""
 
+import copy
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdrank.data import Comparison, Comparisons
-from crowdrank.errors import DataError
+from crowdrank.errors import DataError, DataWarning
 from crowdrank.online import Beliefs, CrowdBT, Elo, Glicko2, TrueSkill
 from crowdrank.online import beliefs as beliefs_module
 from tests.strategies import comparisons
@@ -126,6 +130,44 @@ def test_an_update_changes_nothing_of_what_was_believed(model):
     for column in (*later.item_columns.values(), *later.annotator_columns.values()):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1.0
+
+
+@every_model
+def test_beliefs_of_long_ago_are_as_they_were_in_whatever_order_they_are_read(model):
+    """The numbers of earlier beliefs are restored from those of later ones: 700 judgments, so copies are made too."""
+    judgments = list(one_by_one(random_votes(rows=700)))
+    names = sorted({(judgment.query, label) for judgment in judgments for label in judgment[:2]})
+    start = model.start([label for _, label in names], sorted({judgment.annotator for judgment in judgments}))
+    start = start.replace(items=beliefs_module.Vocabulary(start.items.labels, ("0",) * len(names)))
+    kept, read_at_once = [start], [believed(start)]
+    other = start
+    for judgment in judgments:
+        kept.append(model.update(kept[-1], judgment))
+        other = model.update(other, judgment)
+        read_at_once.append(believed(other))
+    for place in np.random.default_rng(1).permutation(len(kept)):
+        assert believed(kept[place]) == read_at_once[place]
+
+
+@every_model
+def test_two_updates_of_the_same_beliefs_do_not_meet(model):
+    begun = after(model, one_by_one(random_votes(rows=40)))
+    first, second = (Comparison("1", "2", winner, "3", "0") for winner in ("1", "2"))
+    one, other = model.update(begun, first), model.update(begun, second)
+    again = after(model, one_by_one(random_votes(rows=40)))
+    assert believed(other) == believed(model.update(again, second)) != believed(one)
+    assert believed(begun) == believed(pickle.loads(pickle.dumps(begun))) == believed(copy.deepcopy(begun))
+
+
+def test_an_update_that_fails_leaves_the_beliefs_as_they_were():
+    model = CrowdBT(moments="closed", win_probability="taylor")
+    columns = {"mean": np.array([2.0, 0.0, 2.0, 0.0]), "variance": np.full(4, 20.0)}
+    start = model.start("abcd", ["ann"]).replace(item_columns=columns)
+    with pytest.warns(DataWarning, match=r"Eq\. 19 left"):
+        begun, again = (model.update(start, Comparison("a", "b", "a", "ann")) for _ in range(2))
+    with warnings.catch_warnings(action="error"), pytest.raises(DataWarning, match=r"Eq\. 19 left"):
+        model.update(begun, Comparison("c", "d", "c", "ann"))
+    assert believed(begun) == believed(again)
 
 
 @every_model

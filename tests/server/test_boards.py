@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -18,7 +19,9 @@ from crowdrank.server.admin_actions import change_settings
 from crowdrank.server.boards import build_board
 from crowdrank.server.choice import choose_pair
 from crowdrank.server.projection import Projection
-from crowdrank.storage import Collection
+from crowdrank.server.routes import board as board_routes
+from crowdrank.storage import Collection, NewItem
+from crowdrank.storage.judgments import iso_time
 from tests.strategies import joint_crowd_bt
 
 runner = CliRunner()
@@ -169,6 +172,71 @@ def test_ranking_the_export_reproduces_the_board(start, new_location, tmp_path, 
     assert sum(row["comparisons"] for row in rows) == 2 * board.votes
     assert [row["item"] for row in rows] == [row.item for row in board.rows]
     np.testing.assert_allclose([row["score"] for row in rows], [row.score for row in board.rows], atol=1e-5)
+
+
+def test_a_board_has_a_history_with_times_and_ranks(start, clock):
+    played = start(clock=clock, items=tuple("abcd"))
+
+    def better(asked):
+        clock.pass_seconds(60)
+        return "left" if asked["left"]["label"] < asked["right"]["label"] else "right"
+
+    for name in ("ann", "bob", "cleo"):
+        (token,) = played.join(name)
+        played.play(token, [better] * 6)
+    board = played.service.boards.build()
+    assert [point["votes"] for point in board.history][-1] == board.votes == 18
+    times = [point["at"] for point in board.history]
+    assert times == sorted(times) and times[-1] == iso_time(clock.now)
+    leaders = {one["id"]: one["rank"] for one in board.history[-1]["ranks"]}
+    assert leaders == {row.id: row.rank for row in board.rows}
+
+
+def test_a_board_is_shown_by_category(start):
+    items = [NewItem(label=name, content={"group": group}) for name, group in (("a", "x"), ("b", "y"), ("c", "x"))]
+    played = start(items=items, settings={"board_public": True})
+    everything, some = (played.client.get(path).text for path in ("/", "/?category=x"))
+    assert all(f"<th scope=\"row\" dir=\"auto\">{name} " in everything for name in "abc")
+    assert "auto\">b " not in some and "auto\">a " in some and "auto\">c " in some
+    assert played.client.get("/?category=nothing").text == everything
+    assert played.client.get("/api/v1/board").json()["categories"] == ["x", "y"]
+
+
+def test_a_read_only_link_shows_a_private_board_until_it_is_removed(start):
+    played = start()
+    admin = played.enter(played.secret, "admin")
+
+    def press(wanted):
+        csrf = re.search(r'name="csrf" value="([0-9a-f]{32})"', admin.get("/admin/links").text)[1]
+        assert admin.post("/admin/links/board", data={"csrf": csrf, "open": wanted}).status_code == 200
+        return re.search(r"/board/([\w-]{22})<", admin.get("/admin/links").text)
+
+    first = press("yes")[1]
+    reader = played.client
+    assert reader.get("/").status_code == 403
+    assert "Which of the two is better?" in reader.get(f"/board/{first}").text
+    assert reader.get("/api/v1/board", params={"link": first}).json()["votes"] == 0
+    assert reader.get("/admin/annotators").status_code == 401
+    second = press("yes")[1]
+    assert second != first
+    for wrong in (first, "x" * 22, "ä"):
+        assert reader.get(f"/board/{wrong}").status_code == 404
+        assert reader.get("/api/v1/board", params={"link": wrong}).status_code == 404
+    assert reader.get(f"/board/{second}").status_code == 200
+    assert press("no") is None
+    assert reader.get(f"/board/{second}").status_code == 404
+
+
+def test_a_public_board_is_rendered_once(start, monkeypatch):
+    played = start(settings={"board_public": True})
+    rendered = []
+    original = board_routes._render
+    monkeypatch.setattr(board_routes, "_render", lambda *given: rendered.append(given[3]) or original(*given))
+    pages = {played.client.get("/").text for _ in range(5)} | {played.client.get("/?category=none").text}
+    assert len(pages) == len(rendered) == 1
+    change_settings(played.service, {"title": "Another title"}, "test")
+    assert "Another title" in played.client.get("/").text
+    assert len(rendered) == 2
 
 
 def test_ties_draw_items_together(start):

@@ -48,6 +48,16 @@ def test_a_log_line_is_json_with_the_route_pattern(played, caplog):
     assert "some-token" not in json.dumps(told)
 
 
+def test_the_api_page_describes_every_endpoint_without_scripts(played):
+    shown = played.client.get("/api").text
+    for path, methods in played.client.get("/api/v1/openapi.json").json()["paths"].items():
+        for method in methods:
+            assert f'<span class="badge">{method.upper()}</span> <code>{path}</code>' in shown
+    assert "<script" not in shown
+    assert "<code>response_ms</code>" in shown and "The response time in milliseconds." in shown
+    assert "left, right, tie, both_bad, skip, answered" in shown
+
+
 def test_openapi_lists_every_endpoint_and_no_page(played):
     paths = played.client.get("/api/v1/openapi.json").json()["paths"]
     assert all(path.startswith("/api/v1/") for path in paths)

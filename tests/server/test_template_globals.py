@@ -16,7 +16,8 @@ HISTORY = [{"votes": 10 * n, "uncertainty": 2 / n, "agreement": None if n == 1 e
 
 
 def positions(svg):
-    return [float(share) for share in re.findall(r'(?:x1|x2|cx)="([\d.]+)%"', svg)]
+    drawn = re.sub(r'<line [^>]*class="grid"/>', "", svg)
+    return [float(share) for share in re.findall(r'(?:x1|x2|cx)="([\d.]+)%"', drawn)]
 
 
 def test_scores_are_drawn_within_their_intervals():
@@ -25,6 +26,39 @@ def test_scores_are_drawn_within_their_intervals():
         assert 0 < low < score < high < 100
     assert positions(rendering.score_range(ROWS[0], ROWS))[1] > positions(rendering.score_range(ROWS[1], ROWS))[1]
     assert rendering.score_range(ROWS[3], ROWS) == ""
+
+
+def test_all_rows_have_the_grid_of_the_axis():
+    axis = dict(re.findall(r'x="([\d.]+)%"[^>]*>([^<]+)<', rendering.score_axis(ROWS)))
+    assert {"−1", "0", "1", "2"} <= set(axis.values()) and len(axis) <= 5
+    for row in ROWS[:3]:
+        lines = re.findall(r'<line x1="([\d.]+)%"[^>]*class="grid"', rendering.score_range(row, ROWS))
+        assert lines == list(axis)
+    assert rendering.score_axis(ROWS[3:]) == ""
+
+
+def test_the_leading_items_are_drawn_with_the_first_rank_at_the_top():
+    rows = [{"id": 7, "item": "seven"}, {"id": 8, "item": "eight"}]
+    points = [[(7, 2), (8, 1)], [(7, 1), (8, 2)]]
+    history = [
+        {"votes": 10 * n, "at": "2026-01-02T03:04:05Z", "ranks": [{"id": id_, "rank": rank} for id_, rank in some]}
+        for n, some in enumerate(points, 1)
+    ]
+    drawn = rendering.rank_chart(history, rows)
+    assert "seven: 2, now 1; eight: 1, now 2" in drawn
+    assert "seven: rank 1 after 20 votes (2026-01-02 03:04)" in drawn
+    top, bottom = (float(cy) for cy in re.findall(r'cy="([\d.]+)%"', drawn)[:2])
+    assert top > bottom, "seven has risen, and the best is at the top"
+    assert rendering.rank_chart(history[:1], rows) == "" and rendering.rank_chart(history, []) == ""
+
+
+def test_totals_are_drawn_over_time_with_their_limit():
+    series = [(1_800_000_000.0 + 60 * n, float(n)) for n in range(1, 11)]
+    assert "Votes over time: now 10." in rendering.time_chart(series, "votes")
+    assert "limit 12" in rendering.time_chart(series, "votes", 12)
+    assert "limit" not in rendering.time_chart(series, "votes", 5_000), "it would flatten the curve"
+    assert rendering.time_chart(series[:1], "votes") == ""
+    assert "most often 2 to 3 s" in rendering.times_chart([0, 1, 5, 0, 0, 0, 0, 0, 0, 1])
 
 
 def test_a_chart_of_one_point_is_not_drawn():

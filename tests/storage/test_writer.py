@@ -192,3 +192,13 @@ def test_the_connection_recovers_after_postgresql_crashed():
         server.start()
         assert not late.result().replayed
         assert collection.log.after(0).votes.seq.tolist() == [first.seq, late.result().seq]
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_only_durable_transactions_wait_for_the_disk(tmp_path, durable):
+    with Collection.open(tmp_path / "c.db") as made:
+        read = made.writer.run_all(
+            [lambda transaction: transaction.connection.exec_driver_sql("PRAGMA synchronous").scalar()],
+            durable=durable,
+        )
+        assert read[0].result() == (2 if durable else 1)

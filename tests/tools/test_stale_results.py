@@ -119,6 +119,12 @@ def test_the_last_bits_are_no_change():
     assert Block(scores).differs(Block(np.append(scores[:-1], np.nan)))
 
 
+def test_a_model_that_reads_more_kinds_of_data_is_the_same_on_the_others():
+    scores = np.linspace(-2, 2, 20)
+    assert not Block(scores[:-4]).differs(Block(scores))
+    assert Block(scores[:-4] * 1.1).differs(Block(scores))
+
+
 def test_standard_errors_and_crowds_have_fingerprints():
     errors = [fingerprint(StandardErrors(BradleyTerry(prior_scale=scale))) for scale in (1.0, 2.0)]
     assert differ(*errors)

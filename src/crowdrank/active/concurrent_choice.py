@@ -75,7 +75,7 @@ class ConcurrentChoice:
         for item, variance in zip((first, second), variances, strict=True):
             self._counts[item] += 1
             self._variance[item] = variance
-            if self._tree is not None and not _shrink(self._tree, self._place[item], variance):
+            if self._tree is not None and not _set_variance(self._tree, self._place[item], variance):
                 self._tree = None
 
     def choose(
@@ -133,23 +133,33 @@ class ConcurrentChoice:
 
 
 @compiled()
-def _shrink(tree: Any, place: int, variance: float) -> bool:
-    """Lower the variance of an item in the boxes around it; False if the tree must be built anew.
-
-    The largest variance of a box stays as it was, which is still a bound.
-    """
+def _set_variance(tree: Any, place: int, variance: float) -> bool:
+    """Change the variance of an item and the boxes around it; False if the tree must be built anew."""
     tree.variance[place] = variance
-    node = 0
+    path, depth, node = np.empty(tree.depth, np.int64), 0, 0
     while tree.stop[node] <= place:  # the roots are in the order of the items
         node += 1
-    while True:
-        tree.box[node, 2] = min(tree.box[node, 2], variance)
-        if tree.child[node] == 0:
-            # A large leaf has equal items, so that one of its pairs stands for all. They are not equal any more.
-            return bool(tree.stop[node] - tree.start[node] <= LEAF_SIZE)
+    while tree.child[node] > 0:
+        path[depth] = node
+        depth += 1
         node = tree.child[node]
         if tree.stop[node] <= place:
             node += 1
+    if tree.stop[node] - tree.start[node] > LEAF_SIZE:
+        # A large leaf has equal items, so that one of its pairs stands for all. They are not equal any more.
+        return False
+    low = high = variance
+    for other in range(tree.start[node], tree.stop[node]):
+        low, high = min(low, tree.variance[other]), max(high, tree.variance[other])
+    tree.box[node, 2], tree.box[node, 3] = low, high
+    # Boxes that are not tightened up to the root would let every later search look at items that were just asked about.
+    while depth > 0:
+        depth -= 1
+        node = path[depth]
+        one = tree.child[node]
+        tree.box[node, 2] = min(tree.box[one, 2], tree.box[one + 1, 2])
+        tree.box[node, 3] = max(tree.box[one, 3], tree.box[one + 1, 3])
+    return True
 
 
 def _random_pair(blocks: Any, pairs_up_to: Any, size: int, excluded: Any, draws: Any) -> Any:

@@ -151,7 +151,7 @@ def annotators(
 
 def _shared_errors(ranking: Ranking, judgments: Judgments) -> list[str]:
     """The warning that the judges share errors."""
-    from crowdrank.models.jury.design import shared_error_notes
+    from crowdrank.models.selection import shared_error_notes
 
     notes = ranking.notes if ranking.model == "jury" else shared_error_notes(judgments)
     return [with_flags(note) for note in notes if "share errors" in note]

@@ -54,9 +54,9 @@ COMMANDS = {
         "explain:explain",
         "Show why one item ranks above another, or how fragile the first place is.",
     ),
-    "models": Command(_RANK, "models:models", "List the models and the kinds of judgments that each reads."),
+    "models": Command(_RANK, "listings:models", "List the models and the kinds of judgments that each reads."),
     "formats": Command(
-        _DATA, "formats:formats", "List the file formats: how each is recognised, and whether it can be written."
+        _DATA, "listings:formats", "List the file formats: how each is recognised, and whether it can be written."
     ),
     "convert": Command(_DATA, "convert:convert", "Convert judgments from one file format to another."),
     "simulate": Command(
@@ -72,7 +72,7 @@ COMMANDS = {
     ),
     "simulate-active": Command(
         _COLLECT,
-        "simulate_active:simulate_active",
+        "simulate:simulate_active",
         "Compare policies that choose questions: accuracy by number of votes, on simulated annotators.",
     ),
     "judge": Command(_COLLECT, "judge:judge", "Have language models compare items, and write their votes."),
@@ -80,12 +80,12 @@ COMMANDS = {
         _COLLECT, "serve:serve", "Start or resume a collection: a web page to compare items, and a live leaderboard."
     ),
     "export": Command(_COLLECT, "export:export", "Write the votes of a collection to a file."),
-    "backup": Command(_COLLECT, "backup:backup", "Copy a collection, whether or not it is being served."),
-    "migrate": Command(_COLLECT, "migrate:migrate", "Copy a collection from SQLite to PostgreSQL, or back."),
+    "backup": Command(_COLLECT, "export:backup", "Copy a collection, whether or not it is being served."),
+    "migrate": Command(_COLLECT, "export:migrate", "Copy a collection from SQLite to PostgreSQL, or back."),
     "demo": Command(_COLLECT, "demo:demo", "Start a demonstration server where simulated annotators vote live."),
     "learn": Command(_LEARN, "learn:learn", "Learn a ranking function for new items from features and ranked lists."),
     "predict": Command(
-        _LEARN, "predict:predict", "Rank items by their features, with a ranking function from `crowdrank learn`."
+        _LEARN, "learn:predict", "Rank items by their features, with a ranking function from `crowdrank learn`."
     ),
     "mcp": Command(
         _MACHINES,

@@ -1,21 +1,22 @@
-"""crowdrank explain: why one item ranks above another, and how fragile the first place is."""
+"""crowdrank explain: why one item ranks above another, how fragile the first place is, and vote stuffing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crowdrank.cli import options
 from crowdrank.cli.options import INPUT, MODEL, OUTPUT, parse_columns
 from crowdrank.cli.output import console, print_json, spinner
-from crowdrank.errors import SettingError
+from crowdrank.data import Comparisons, Judgments
+from crowdrank.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from crowdrank.evaluation import Explanation
+    from crowdrank.evaluation import Explanation, Fragility, StuffingTest
     from crowdrank.evaluation.explanation import AnnotatorInfluence, Chain
 
 
@@ -68,21 +69,19 @@ def explain(
     if (item is not None or fragile) and judgments.items.has_queries and within is None:
         count, first = len(judgments.items.queries), judgments.items.queries[0]
         raise SettingError(f"There are {count:,} queries. Name the query, for example --within {first}.")
-    from crowdrank.cli import fragile as tables
-
     found = None
     if item is not None:
         with spinner("Computing the influence of judgments"):
             found = evaluation.explain(judgments, item, above, query=within, model=model)
-    sets = tables.find_sets(judgments, within, model) if fragile else []
-    test = tables.find_alarms(judgments) if stuffing else None
+    sets = _find_sets(judgments, within, model) if fragile else []
+    test = _find_alarms(judgments) if stuffing else None
     if as_json:
         shown = {} if found is None else found.as_dict()
-        print_json(shown | tables.as_dict(sets, test))
+        print_json(shown | _sets_and_alarms(sets, test))
         return
     if found is not None:
         _show(found, top, wide)
-    tables.show(sets, test, top, wide)
+    _show_sets(sets, test, top, wide)
 
 
 def _show(found: Explanation, top: int, wide: bool) -> None:
@@ -178,4 +177,81 @@ def _without_table(found: Explanation) -> Table:
         number_column(table, head)
     for row in found.refits:
         table.add_row(label(row.left_out), f"{row.judgments:,}", f"{row.difference:+.2f}", f"{row.probability:.2f}")
+    return table
+
+
+# How fragile the first place is, and vote stuffing: --fragile and --stuffing.
+
+_MAX_NAMES = 8
+
+
+def _find_sets(judgments: Judgments, query: str | None, model: str | None) -> list[Fragility]:
+    """The smallest sets of votes and, if there are several, of annotators."""
+    from crowdrank.evaluation import fragility
+
+    with spinner("Searching for votes that decide on the first place"):
+        found = [fragility(judgments, by="votes", query=query, model=model)]
+        if found[0].n_annotators > 1:
+            found.append(fragility(judgments, by="annotators", query=query, model=model))
+    return found
+
+
+def _find_alarms(judgments: Judgments) -> StuffingTest:
+    """The tests for vote stuffing."""
+    from crowdrank.evaluation import find_stuffing
+
+    if not isinstance(judgments, Comparisons):
+        kind = type(judgments).__name__.lower()
+        raise DataError(f"--stuffing tests votes on pairs of items, but these judgments are {kind}.")
+    with spinner("Testing for vote stuffing"):
+        return find_stuffing(judgments)
+
+
+def _sets_and_alarms(sets: list[Fragility], test: StuffingTest | None) -> dict[str, Any]:
+    """What --json adds."""
+    found: dict[str, Any] = {"fragility": [one.as_dict() for one in sets]} if sets else {}
+    return found | ({} if test is None else {"stuffing": test.as_dict()})
+
+
+def _show_sets(sets: list[Fragility], test: StuffingTest | None, top: int, wide: bool) -> None:
+    """Print the sets and the alarms."""
+    screen = console(wide=wide)
+    for found in sets:
+        screen.print(found.sentence())
+        if found.annotators:
+            more = ", …" if len(found.annotators) > _MAX_NAMES else ""
+            screen.print(f"  {', '.join(found.annotators[:_MAX_NAMES])}{more}")
+        elif found.successor is not None:
+            screen.print(_votes_table(found, top))
+    if any(found.successor is not None for found in sets):
+        fits = sum(found.fits for found in sets)
+        screen.print(f"By {sets[0].model}, found by influence and confirmed by a refit ({fits} fits).", style="dim")
+    if test is not None:
+        _show_test(screen, test)
+
+
+def _show_test(screen: Any, test: StuffingTest) -> None:
+    for alarm in test.alarms:
+        screen.print(f"Alarm ({alarm.kind}): {alarm.reason}", style="bold yellow")
+    if not test.alarms:
+        screen.print("No sign of vote stuffing.")
+    for name, reason in test.skipped.items():
+        screen.print(f"Not tested: {name} ({reason}).", style="dim")
+    screen.print(f"An honest collection raises an alarm with probability {test.false_alarm_rate:.0%}.", style="dim")
+
+
+def _votes_table(found: Fragility, top: int) -> Table:
+    from rich.table import Table
+
+    from crowdrank.reports import label, number_column
+
+    table = Table(box=None, pad_edge=False)
+    for head in ("winner", "loser"):
+        table.add_column(head)
+    number_column(table, "votes removed")
+    for row in found.removed.head(top).to_dicts():
+        ties = f" ({row['ties']:,} ties)" if row["ties"] else ""
+        table.add_row(label(row["winner"]), label(row["loser"]), f"{row['votes']:,}{ties}")
+    if found.removed.height > top:
+        table.add_row(f"… and {found.removed.height - top:,} more pairs", style="dim")
     return table

@@ -1,4 +1,4 @@
-"""crowdrank export: write the votes of a collection as a file that `crowdrank rank` reads."""
+"""crowdrank export, backup and migrate: the votes of a collection as a file, and copies of its database."""
 
 from __future__ import annotations
 
@@ -85,3 +85,43 @@ def _people_table(names: Sequence[str], models: Mapping[str, AnnotatorDetails]) 
             "family": pl.Series([models[name].family if name in models else None for name in names], dtype=pl.String),
         }
     )
+
+
+def migrate(
+    source: Annotated[str, typer.Argument(help="SQLite file or postgresql:// URL of the collection.")],
+    target: Annotated[str, typer.Argument(help="New SQLite file, or URL of an empty PostgreSQL database.")],
+    as_json: Json = False,
+) -> None:
+    """Copy a collection from SQLite to PostgreSQL, or back.
+
+    Every row of both is compared. Stop the server of the collection first.
+    """
+    require_extra("sqlalchemy")
+    from crowdrank.storage.transfer import transfer
+
+    with spinner("Copying the collection"):
+        rows = transfer(source, target)
+    if as_json:
+        print_json({"rows": rows, "equal": True})
+        return
+    typer.echo(f"Copied {rows:,} log entries. Both databases are equal; all links keep working.")
+
+
+def backup(
+    database: Annotated[Path, typer.Argument(help="SQLite file of the collection.")],
+    out: Annotated[Path, typer.Option(help="File to write. An existing file is replaced once the copy is complete.")],
+    as_json: Json = False,
+) -> None:
+    """Copy a collection, whether or not it is being served."""
+    require_extra("sqlalchemy")
+    from crowdrank.storage import Collection
+
+    if "://" not in str(database) and not database.exists():
+        raise SettingError(f"{database}: no such collection.")
+    with spinner(f"Copying {database.name}"), Collection.open(database) as collection:
+        collection.backup(out)
+        rows = collection.log.head()
+    if as_json:
+        print_json({"out": str(out), "rows": rows})
+        return
+    typer.echo(f"Copied {rows:,} log entries to {out}.")

@@ -60,9 +60,9 @@ def judges(
     """Audit a jury: agreement with gold or humans, flips, biases, shared errors, and which judges to pay for."""
     from crowdrank import io
     from crowdrank.evaluation import audit_judges
-    from crowdrank.leaderboard.options import find_feature_sides, with_feature_sides
     from crowdrank.models import BradleyTerry
     from crowdrank.models.selection import convert_for
+    from crowdrank.pipeline.adjustments import find_feature_sides, with_feature_sides
     from crowdrank.reports import check_report
 
     check_table(out)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from crowdrank.arrays import BoolArray, Int32Array, IntArray
+from crowdrank.arrays import AnyArray, BoolArray, Int32Array, IntArray
 from crowdrank.data.comparisons import Comparisons
 from crowdrank.data.labels import Items
 
@@ -183,18 +183,20 @@ def _unique_edges(source: Int32Array, target: Int32Array, size: int) -> tuple[In
 
 def _all_reach_all(size: int, table: Comparisons) -> bool:
     """Return whether chains of wins lead from the first item to every other and back."""
-    beat = np.zeros((size, size), bool)
+    beat = np.zeros(size * size, np.float32)
     for chunk in table.chunks():
-        beat[_edges(chunk)] = True
+        winners, losers = _edges(chunk)
+        beat[winners * size + losers] = 1.0
+    beat = beat.reshape(size, size)
     return _reaches_all(beat) and _reaches_all(beat.T)
 
 
-def _reaches_all(beat: BoolArray) -> bool:
-    reached = beat[0].copy()
+def _reaches_all(beat: AnyArray) -> bool:
+    reached = beat[0] > 0
     reached[0] = True
     count = 0
     while count < (count := int(np.count_nonzero(reached))):
-        reached |= beat[reached].any(axis=0)
+        reached |= reached @ beat > 0
     return count == len(reached)
 
 

@@ -302,6 +302,8 @@ class ImportReport:
         Whether malformed rows are numbered by line or by row.
     notes : tuple of str
         Remarks on how columns were understood.
+    entries : int
+        Number of rows of the source, if each holds several judgments; then `rows_read` counts these. Else 0.
     """
 
     source: str
@@ -322,6 +324,7 @@ class ImportReport:
     malformed: tuple[MalformedRow, ...] = ()
     unit: str = "line"
     notes: tuple[str, ...] = ()
+    entries: int = 0
 
     def lines(self) -> list[str]:
         """Return the report as sentences."""
@@ -359,7 +362,10 @@ class ImportReport:
     def _counts(self) -> str:
         both_bad = f", of which {self.both_bad:,} both bad" if self.both_bad else ""
         ties = f" ({_count(self.ties, 'tie')}{both_bad})" if self.ties else ""
-        parts = [f"{_count(self.rows_read, 'row')} read", f"{self.kept:,} kept{ties}"]
+        rows = f"{_count(self.rows_read, 'row')} read"
+        if self.entries:
+            rows = f"{_count(self.entries, 'row')} read, which hold {_count(self.rows_read, 'judgment')}"
+        parts = [rows, f"{self.kept:,} kept{ties}"]
         if self.skips:
             parts.append(f"{self.skips:,} skipped by the annotator")
         parts += [f"{count:,} set aside ({reason})" for reason, count in self.set_aside.items()]

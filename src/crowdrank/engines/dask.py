@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdrank.engines.local import ShardedData, StreamedTable, Table, add, split_table
+from crowdrank.engines.local import ShardedData, StreamedTable, Table, add, is_streamed, split_table
 
 # Number of partial sums that one task adds.
 _BRANCHING = 8
@@ -92,7 +92,7 @@ class Dask:
     client: Any
 
     def load(self, table: Table | StreamedTable) -> ShardedData:
-        if isinstance(table, StreamedTable):
+        if is_streamed(table):
             shards = [self.client.submit(_load, loader, pure=False) for loader in table.loaders]
         else:
             shards = [_send(self.client, shard) for shard in split_table(table)]

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import count
 from operator import add as plus
 from operator import iadd
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 # The engine protocol: load judgments as shards, and sum a function over them.
 
@@ -37,7 +37,6 @@ class ShardLoader(Protocol):
         ...
 
 
-@runtime_checkable
 class StreamedTable(Protocol):
     """A table too large for memory, whose shards are loaded when they are needed."""
 
@@ -46,6 +45,11 @@ class StreamedTable(Protocol):
 
     @property
     def loaders(self) -> Sequence[ShardLoader]: ...
+
+
+def is_streamed(table: Table | StreamedTable) -> TypeGuard[StreamedTable]:
+    """Whether the shards of a table are loaded when they are needed."""
+    return hasattr(table, "loaders")  # isinstance of a protocol takes as long as a pass over a small table
 
 
 class ShardedData(Protocol):
@@ -206,7 +210,7 @@ class LocalEngine:
     rows_per_shard: int = ROWS_PER_SHARD
 
     def load(self, table: Table | StreamedTable) -> ShardedData:
-        if isinstance(table, StreamedTable):
+        if is_streamed(table):
             from crowdrank.engines.out_of_core import OutOfCore
 
             return OutOfCore().load(table)

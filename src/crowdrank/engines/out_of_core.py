@@ -26,6 +26,7 @@ from crowdrank.engines.local import (
     Table,
     add,
     available_cores,
+    is_streamed,
     split_table,
     thread_pool,
 )
@@ -235,7 +236,7 @@ class OutOfCore:
         parse_bytes(self.memory)
 
     def load(self, table: Table | StreamedTable) -> ShardedData:
-        if not isinstance(table, StreamedTable):  # already in memory
+        if not is_streamed(table):  # already in memory
             return LocalShards(split_table(table))
         release_freed_memory()
         preload_compiler(table.rows)

@@ -14,8 +14,7 @@ from crowdrank.data.features import POSITION
 from crowdrank.errors import DataError, SettingError
 from crowdrank.evaluation.cross_validation import Estimate, clustered_mean
 from crowdrank.models import REGISTRY, by_name
-from crowdrank.models.jury.design import shared_error_notes
-from crowdrank.models.selection import ModelChoice, default_model, kinds_read
+from crowdrank.models.selection import ModelChoice, default_model, kinds_read, shared_error_notes
 from crowdrank.results import Ranking
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from crowdrank.evaluation.annotator_tests import Evidence, collect_evidence
 from crowdrank.evaluation.reference_scores import cross_fit_references
 from crowdrank.models import CrowdBT
 from crowdrank.models.base import Model
-from crowdrank.models.jury.design import why_jury
 from crowdrank.models.jury.jury import JuryFit, fit_jury
+from crowdrank.models.selection import why_jury
 from crowdrank.models.tastes import Tastes, find_tastes
 from crowdrank.results.parts import Tabular
 

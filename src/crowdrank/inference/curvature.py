@@ -1,19 +1,23 @@
-"""Linear systems in the curvature (negative Hessian) of an objective.
+"""Curvature (the negative Hessian) of an objective: linear systems in it, and its sum over pairwise terms.
 
 `DenseCurvature` factors a matrix, `MatrixFreeCurvature` multiplies only and uses conjugate gradients, `DampedCurvature`
 adds to the diagonal of a matrix that is not positive definite. The matrices are symmetric and positive semidefinite;
 without a prior on scores, the common shift of a query's scores is their null space.
+
+`PairCurvature` holds the curvature of one shard of pairwise terms. Each function of it takes one shard, so that an
+engine can sum it over all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray
+from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
+from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
 
 # Solving with small positive definite matrices by NumPy, and with large ones by SciPy.
 #
@@ -75,16 +79,50 @@ class Curvature(Protocol):
 
 @dataclass(frozen=True)
 class DenseCurvature:
-    """A matrix small enough to factor."""
+    """A matrix small enough to factor, which is done if a few conjugate gradients do not suffice."""
 
     matrix: FloatArray
 
     def solve(self, vector: FloatArray, tolerance: float = 0.0) -> FloatArray:
+        if tolerance and len(vector) >= _FEWEST_ITERATED:
+            found = _few_conjugate_gradients(self.matrix, vector, min(tolerance, _ITERATED_TOLERANCE))
+            if found is not None:
+                return found
         answer = solve_positive(self.matrix, vector)
         if answer is not None:
             return answer
         scale = np.maximum(np.diag(self.matrix), 1e-12)
         return np.asarray(conjugate_gradients(lambda v: self.matrix @ v, vector, scale, tolerance or 1e-10))
+
+
+# Smaller matrices are factored in less time than a few iterations take.
+_FEWEST_ITERATED = 32
+# Iterations that take about as long as factoring 100 rows; well connected items need six.
+_MOST_ITERATIONS = 12
+# Newton's method then takes as many steps as with exact solutions.
+_ITERATED_TOLERANCE = 1e-4
+
+
+def _few_conjugate_gradients(matrix: FloatArray, target: FloatArray, tolerance: float) -> FloatArray | None:
+    """matrix⁻¹ · target by a few conjugate gradients; None if they do not converge or meet negative curvature."""
+    scale = np.diagonal(matrix)
+    x, residual = np.zeros(len(target)), target
+    direction = target / scale
+    energy = first = float(target @ direction)
+    for _ in range(_MOST_ITERATIONS):
+        image = matrix @ direction
+        curved = float(direction @ image)
+        if not curved > 0:
+            return x if first == 0 else None
+        step = energy / curved
+        x = x + step * direction
+        residual = residual - step * image
+        preconditioned = residual / scale
+        energy, before = float(residual @ preconditioned), energy
+        if energy <= tolerance**2 * first:
+            return x
+        direction = preconditioned + (energy / before) * direction
+    return None
 
 
 @dataclass(frozen=True)
@@ -194,3 +232,143 @@ class DampedCurvature:
 
         answer = conjugate_gradients(multiply, vector, scale, tolerance)
         return None if indefinite else np.asarray(answer)
+
+
+# Sums of pairwise terms, held as shards: products, dense blocks and random draws.
+
+
+class PairCurvature(NamedTuple):
+    """Curvature of pairwise terms over one shard: row r adds curvature[r]·(eₗ − eᵣ)(eₗ − eᵣ)ᵀ to the negative Hessian.
+
+    This is a weighted graph Laplacian with items as nodes and comparisons as edges.
+    """
+
+    left: Int32Array
+    right: Int32Array
+    curvature: AnyArray
+    start: int = 0
+
+    @property
+    def rows(self) -> int:
+        return len(self.left)
+
+
+class MatrixCurvature(NamedTuple):
+    """Curvature of pairwise terms among a few items, as a full matrix."""
+
+    matrix: FloatArray
+
+    @property
+    def rows(self) -> int:
+        return len(self.matrix)
+
+    def pairs(self) -> PairCurvature:
+        """The same curvature, one row per pair."""
+        left, right = (ends.astype(np.int32) for ends in np.nonzero(np.triu(self.matrix, 1)))
+        return PairCurvature(left, right, -self.matrix[left, right])
+
+
+def hessian_product(shard: PairCurvature | MatrixCurvature, vector: AnyArray) -> tuple[AnyArray]:
+    """Curvature times a vector, or times each column of a matrix: Σ curvature·(vₗ − vᵣ)·(eₗ − eᵣ)."""
+    if isinstance(shard, MatrixCurvature):
+        return (shard.matrix @ vector,)
+    left, right, curvature, _ = shard
+    if vector.ndim == 1 and shard.rows < COMPILE_MIN_ROWS:
+        force = curvature * (vector[left] - vector[right])
+        return (np.bincount(left, force, len(vector)) - np.bincount(right, force, len(vector)),)
+    out = np.zeros_like(vector)
+    (_product_loop if vector.ndim == 1 else _block_product_loop)(left, right, curvature, vector, out)
+    return (out,)
+
+
+@compiled()
+def _product_loop(left, right, curvature, vector, out):  # type: ignore[no-untyped-def]
+    for row in range(len(left)):
+        i, j = left[row], right[row]
+        force = curvature[row] * (vector[i] - vector[j])
+        out[i] += force
+        out[j] -= force
+
+
+@compiled()
+def _block_product_loop(left, right, curvature, vectors, out):  # type: ignore[no-untyped-def]
+    for row in range(len(left)):
+        i, j, b = left[row], right[row], curvature[row]
+        for k in range(vectors.shape[1]):
+            force = b * (vectors[i, k] - vectors[j, k])
+            out[i, k] += force
+            out[j, k] -= force
+
+
+def hessian_matrix(shard: PairCurvature | MatrixCurvature, size: int) -> tuple[AnyArray]:
+    """The curvature as a full matrix, for few items."""
+    if isinstance(shard, MatrixCurvature):
+        return (shard.matrix.copy(),)
+    left, right, curvature, _ = shard
+    out = np.bincount(left * np.int64(size) + right, -curvature, size * size).reshape(size, size)
+    out += out.T
+    out.flat[:: size + 1] -= out.sum(axis=1)
+    return (out,)
+
+
+def hessian_blocks(
+    shard: PairCurvature | MatrixCurvature, base: IntArray, local: IntArray, cells: int
+) -> tuple[AnyArray]:
+    """Off-diagonal curvature as one small matrix per query, in one flat array: row `left`, column `right`."""
+    left, right, curvature, _ = shard.pairs() if isinstance(shard, MatrixCurvature) else shard
+    return (np.bincount(base[left] + local[right], curvature, cells),)
+
+
+def count_rows(shard: PairCurvature) -> tuple[int]:
+    """The number of rows of a shard."""
+    return (shard.rows,)
+
+
+def hessian_rows(shard: PairCurvature, low: int, high: int, size: int) -> tuple[AnyArray]:
+    """Rows `low` to `high` of the off-diagonal curvature as a dense symmetric matrix."""
+    left, right, curvature, _ = shard
+    out = np.zeros(((high - low), size), np.float32)
+    if shard.rows >= COMPILE_MIN_ROWS:
+        _rows_loop(left, right, curvature, low, high, out)
+        return (out,)
+    for one, other in ((left, right), (right, left)):
+        inside = np.flatnonzero((one >= low) & (one < high))
+        np.add.at(out, (one[inside] - low, other[inside]), curvature[inside])
+    return (out,)
+
+
+@compiled()
+def _rows_loop(left, right, curvature, low, high, out):  # type: ignore[no-untyped-def]
+    for row in range(len(left)):
+        i, j, b = left[row], right[row], curvature[row]
+        if low <= i < high:
+            out[i - low, j] += b
+        if low <= j < high:
+            out[j - low, i] += b
+
+
+def sample_with_curvature(shard: PairCurvature, size: int, columns: int, seed: int) -> tuple[AnyArray]:
+    """Vectors with this shard's curvature as covariance: Σ ±√curvature·(eₗ − eᵣ), with random signs."""
+    out = np.zeros((size, columns), np.float32)
+    # a separate stream of signs for each shard
+    first = np.random.default_rng([seed, shard.start]).integers(1 << 63, dtype=np.uint64)
+    _noise_loop(shard.left, shard.right, shard.curvature, out, first)
+    return (out,)
+
+
+@compiled()
+def _noise_loop(left, right, curvature, out, seed):  # type: ignore[no-untyped-def]
+    state = seed
+    for row in range(len(left)):
+        i, j, root = left[row], right[row], np.sqrt(curvature[row])
+        for k in range(out.shape[1]):
+            if k % 64 == 0:  # splitmix64: sixty-four signs at a time
+                state += np.uint64(0x9E3779B97F4A7C15)
+                bits = state
+                bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                bits = bits ^ (bits >> np.uint64(31))
+            step = root if bits & np.uint64(1) else -root
+            bits >>= np.uint64(1)
+            out[i, k] += step
+            out[j, k] -= step

@@ -42,7 +42,8 @@ SKIP, UNKNOWN, BOTH_BAD = np.int8(2), np.int8(3), np.int8(4)
 _TIES = each(
     "= == ~ - ½ tie ties tied tievote draw drawn drew equal equals equallygood both bothequal same bothgood "
     "bothgoodvote thesame aboutthesame roughlythesame aboutequal roughlyequal similar verysimilar "
-    "undecided nopreference nodifference indifferent c t"
+    "undecided nopreference nodifference indifferent tieinconsistent c t "
+    "unentschieden gleich égalité egalite empate"
 )
 _BOTH_BADS = each(
     "bothbad botharebad bothbadvote tiebothbad equallybad bothpoor botharepoor neither neitherisgood neithergood"
@@ -51,11 +52,13 @@ _SKIPS = each(
     "* skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
     "unknown none na null nan noanswer unanswered abstain abstained"
 )
-_LEFT_WORDS = each("leftvote leftwins awins win won wins victory")
-_RIGHT_WORDS = each("rightvote rightwins bwins loss lost lose defeat")
+_LEFT_WORDS = each("leftvote leftwins arrowleft awins win won wins victory")
+_RIGHT_WORDS = each("rightvote rightwins arrowright bwins loss lost lose defeat")
+# model_1 is the first of model_1 and model_2; of model_0 and model_1 it is the second only where columns say so.
+_NAMED_SIDES = [(left, right) for tier in SIDE_PAIRS for left, right in tier if "0" not in left]
 _WORDS: dict[str, np.int8] = {
-    **{left: LEFT for tier in SIDE_PAIRS for left, _ in tier},
-    **{right: RIGHT for tier in SIDE_PAIRS for _, right in tier},
+    **{left: LEFT for left, _ in _NAMED_SIDES},
+    **{right: RIGHT for _, right in _NAMED_SIDES},
     **{word: LEFT for (word,) in _LEFT_WORDS},
     **{word: RIGHT for (word,) in _RIGHT_WORDS},
     **{word: TIE for (word,) in _TIES},
@@ -65,7 +68,11 @@ _WORDS: dict[str, np.int8] = {
 # Initials, which mean something else for other sides: A is the first of A and B, and the second of home and away.
 _INITIALS: dict[str, dict[str, np.int8]] = {
     "home": {"h": LEFT, "d": TIE, "x": TIE, "a": RIGHT},
-    "white": {"w": LEFT, "d": TIE, "b": RIGHT},
+    # chess.com says how White's game ended, in a column such as white_result.
+    "white": {"w": LEFT, "d": TIE, "b": RIGHT}
+    | dict.fromkeys(["checkmated", "resigned", "timeout", "abandoned"], RIGHT)
+    | dict.fromkeys(["agreed", "stalemate", "repetition", "insufficient", "timevsinsufficient", "50move"], TIE),
+    "fighter": {"red": LEFT, "r": LEFT, "blue": RIGHT, "b": RIGHT},
     "opponent": {"w": LEFT, "d": TIE, "t": TIE, "l": RIGHT},
 }
 _MEANINGS: dict[np.int8, str] = {LEFT: "left", RIGHT: "right", TIE: "tie"}
@@ -92,6 +99,8 @@ _BETTER = re.compile(
     r"| marginally| a bit| a little| a lot)? (?:better|preferred)"
 )
 _SCORE = re.compile(r"(\d+(?:[.,]\d+)?|½|1/2)\s*[-–:]\s*(\d+(?:[.,]\d+)?|½|1/2)")
+# A game that one player did not come to: + - - in tables of chess tournaments.
+_FORFEIT = re.compile(r"([+1])\s*[-–:]\s*[-–]|[-–]\s*[-–:]\s*[+1]")
 
 
 class Outcomes(NamedTuple):
@@ -183,6 +192,8 @@ def _word_outcome(text: str, known: Mapping[str, np.int8]) -> np.int8 | None:
     if (score := _SCORE.fullmatch(bare)) is not None:
         left, right = (_score(text) for text in score.groups())
         return TIE if left == right else LEFT if left > right else RIGHT
+    if (forfeit := _FORFEIT.fullmatch(bare)) is not None:
+        return LEFT if forfeit[1] else RIGHT
     if bare == "1/2":
         return TIE
     if (better := _BETTER.fullmatch(bare.lower().rstrip("."))) is not None:
@@ -269,6 +280,10 @@ def with_numbers_for_words(table: SourceTable, column: str) -> SourceTable:
     return replace(changed, columns=table.columns, notes=(*table.notes, note))
 
 
+# Share of the cells of a scale such as "6: weak accept" in which the words are written out.
+_MOST_WORDED = 0.5
+
+
 def _bare_numbers(labels: pl.Series) -> tuple[pl.Series, str] | None:
     """Return the numbers in cells such as 79%, 6/10 or ★★★, and what they were read as."""
     cells = labels.drop_nulls()
@@ -277,6 +292,8 @@ def _bare_numbers(labels: pl.Series) -> tuple[pl.Series, str] | None:
     if cells.str.contains(r"^\d+([.,]\d+)? ?%$").all():
         return labels.str.strip_chars("% ").str.replace(",", ".", literal=True), "percentages"
     most = cells.str.extract(r"^\d+(?:\.\d+)? ?/ ?(\d+)$")
+    if cells.str.contains(r"^\d+ ?[:=–-] ?\D").mean() > _MOST_WORDED and cells.str.contains(r"^\d+\b").all():  # type: ignore[operator]
+        return labels.str.extract(r"^(\d+)"), "the numbers before their words"
     if not most.has_nulls() and most.n_unique() == 1:
         return labels.str.extract(r"^([\d.]+)"), f"points out of {most[0]}"
     if cells.str.contains("^[★⭐]*[☆✩]*$").all():
@@ -293,6 +310,8 @@ _MAX_KEY = float(2**62)
 _MAX_MEDIAN_SECONDS = 1000.0
 # More different numbers than this are not codes for a side.
 _MAX_CODES = 4
+# With fewer rows, repeats of one answer say little.
+_MIN_REPEATS = 20
 
 
 def build_comparisons(rows: Rows) -> Comparisons:
@@ -313,8 +332,13 @@ def build_comparisons(rows: Rows) -> Comparisons:
     items, (lefts, rights) = encode_items([rows.usable(left), rows.usable(right)], [first, second], rows.usable(query))
     annotators, annotator = encode_annotators(rows.usable(who))
     outcome = rows.usable(outcome)
-    if annotator is not None and rows.counts_duplicates:
+    if annotator is not None and rows.counts_duplicates and rows.table.part_of is None:
         rows.counts.duplicates = count_duplicates(annotator, lefts, rights, outcome + 1)
+    if len(items.labels) == 2 and 2 * rows.counts.duplicates > max(len(outcome), _MIN_REPEATS) and query is None:
+        rows.note(
+            "All rows compare the same two items. If they are about different questions, name the column of the "
+            "question: columns={'query': 'COLUMN'}."
+        )
     both_bad = outcome == BOTH_BAD
     outcome = np.where(both_bad, TIE, outcome)
     rows.counts.ties, rows.counts.both_bad = int(np.count_nonzero(outcome == TIE)), int(np.count_nonzero(both_bad))

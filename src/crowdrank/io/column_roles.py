@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
-from crowdrank.errors import FormatError, UnknownNameError
+from crowdrank.errors import CrowdrankError, FormatError, UnknownNameError
 from crowdrank.io.source_table import SAMPLE_ROWS, SourceTable
 
 # Names of columns by role: the one place for synonyms.
@@ -51,15 +53,17 @@ def _with_end(names: str, end: str) -> tuple[str, ...]:
 
 
 _ANNOTATOR_WORDS = (
-    "worker judge rater observer voter assessor performer coder labeler labeller evaluator reviewer grader juror"
+    "worker judge rater observer voter assessor performer coder labeler labeller evaluator reviewer grader juror "
+    "prüfer juge juez"
 )
-_PARTICIPANT_WORDS = "user participant person respondent subject visitor"
+_PARTICIPANT_WORDS = "user participant person respondent subject visitor prolific"
 _ITEM_WORDS = (
     "item object document doc candidate stimulus option entity alternative condition image img video model system "
     "generator player team driver method essay project product submission representation choice argument policy movie "
-    "film song book poster sentence summary stim"
+    "film song book poster sentence summary stim sys ratee gradee reviewee paper "
+    "fighter"
 )
-_TEXT_WORDS = "response output answer text conversation"
+_TEXT_WORDS = "response output answer text conversation completion translation caption generation humanref"
 _DURATION_WORDS = (
     "duration timetaken responsetime worktime reactiontime decisiontime leadtime timespent elapsed work response"
 )
@@ -96,11 +100,13 @@ NOT_ITEMS = frozenset(
 SYNONYMS: dict[str, Tiers] = {
     "annotator": (
         ("annotator",),
-        ("annotatorid",),
+        ("annotatorid", "annotatorname"),
         tuple(_ANNOTATOR_WORDS.split()),
         _with_id(_ANNOTATOR_WORDS),
+        _with_end(_ANNOTATOR_WORDS, "name"),
         tuple(_PARTICIPANT_WORDS.split()),
-        _with_id(_PARTICIPANT_WORDS),
+        (*_with_id(_PARTICIPANT_WORDS), "prolificpid"),
+        ("uid",),
     ),
     # A name with "+" stands for two columns whose cells are joined.
     "query": each(
@@ -112,7 +118,9 @@ SYNONYMS: dict[str, Tiers] = {
         "winnername winneritem",
         "winnerid",
         "preferred choice chosen selected selection vote result answer label preference verdict outcome judgment "
-        "judgement decision better pick ftr",
+        "judgement decision better pick ftr gewinner sieger vainqueur gagnant ganador",
+        "preferredmodel preferredsystem preferredresponse preferreditem chosenmodel chosenitem chosenresponse "
+        "bettermodel betteritem betterresponse winningteam winningmodel winningitem whoisbetter whichisbetter",
     ),
     "item": (
         ("item",),
@@ -122,7 +130,9 @@ SYNONYMS: dict[str, Tiers] = {
         tuple(_ITEM_WORDS.split()[1:]),
         (*_with_id(_ITEM_WORDS), "docno"),
     ),
-    "grade": _tiers("grade", "rating", "score", "stars relevance label mark points judgment judgement"),
+    "grade": _tiers(
+        "grade", "rating", "score", "stars relevance label mark points judgment judgement", "rawscore rawscr"
+    ),
     "rank": _tiers("rank", "position", "place placement", "ranking"),
     "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid"),
     "order": _tiers("order", "orderbestfirst", "ranking preferenceorder rankedlist"),
@@ -135,8 +145,15 @@ SYNONYMS: dict[str, Tiers] = {
 
 
 # Words for the two sides of a comparison, as part of a name or alone.
-_SIDE_WORDS = (("left", "right"), ("home", "away"), ("home", "visitor"), ("heim", "gast"), ("white", "black"))
-_SIDE_MARKS = (("a", "b"), ("1", "2"), ("x", "y"))
+_SIDE_WORDS = (
+    ("left", "right"),
+    ("home", "away"),
+    ("home", "visitor"),
+    ("heim", "gast"),
+    ("white", "black"),
+    ("red", "blue"),
+)
+_SIDE_MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("0", "1"))
 
 
 def _pairs(words: str, first: str, second: str) -> list[tuple[str, str]]:
@@ -156,7 +173,7 @@ def _by_mark(words: str, end: str = "") -> list[tuple[str, str]]:
 
 
 def _side_pairs() -> PairTiers:
-    bare = [("a", "b"), ("x", "y"), ("l", "r"), ("lhs", "rhs"), ("first", "second"), ("p1", "p2")]
+    bare = [("a", "b"), ("x", "y"), ("i", "j"), ("l", "r"), ("lhs", "rhs"), ("first", "second"), ("p1", "p2")]
     return tuple(
         tuple(tier)
         for tier in (
@@ -169,8 +186,9 @@ def _side_pairs() -> PairTiers:
             _by_mark(_ITEM_WORDS, "name"),
             _by_mark(_ITEM_WORDS),
             _by_mark(_ITEM_WORDS, "id"),
-            [("home", "away"), ("home", "visitor"), ("heim", "gast")],
+            [("home", "away"), ("home", "visitor"), ("heim", "gast"), ("homeneutral", "visitorneutral")],
             [("white", "black")],
+            [("links", "rechts"), ("gauche", "droite"), ("izquierda", "derecha"), ("rfighter", "bfighter")],
             [("homeid", "awayid"), ("whiteid", "blackid")],
             bare,
             [("lhsid", "rhsid")],
@@ -194,12 +212,15 @@ def _valued_pairs(values: str, *, with_sides: bool) -> PairTiers:
         if with_sides
         else _pairs(values, "left{}", "right{}")
     )
-    return (tuple(sides), tuple(_by_mark(values)), tuple(items), tuple(_pairs(values, "a{}", "b{}")))
+    # home_team_goals: teams and players are those that score on a side.
+    teams = [pair for value in values.split() for pair in _by_side("team player", value)] if with_sides else []
+    return (tuple(sides), tuple(_by_mark(values)), (*items, *teams), tuple(_pairs(values, "a{}", "b{}")))
 
 
 # White's and home's ranks are usually places in a league or rating list before the match, so they are missing here.
+_SCORE_WORDS = tuple("score scores goals points pts runs tore".split())  # noqa: SIM905
 SCORE_PAIRS: PairTiers = (
-    *_valued_pairs("score scores goals points pts runs tore", with_sides=True),
+    *_valued_pairs(" ".join(_SCORE_WORDS), with_sides=True),
     (("fthg", "ftag"), ("hg", "ag")),
 )
 RANK_PAIRS = _valued_pairs("rank", with_sides=False)
@@ -339,11 +360,24 @@ class UnmatchedColumnsError(FormatError):
 
 @dataclass(frozen=True)
 class RoleMatch:
-    """The kind of judgments, and the column of each role."""
+    """The kind of judgments, and the column of each role.
+
+    Parameters
+    ----------
+    kind : {"comparisons", "ratings", "rankings"}
+        The kind of judgments.
+    roles : mapping of str to str
+        The column of each role.
+    notes : tuple of str
+        Remarks on ambiguous columns.
+    names : pair of str, optional
+        The columns that may hold the names of the two items, if left and right are their ids.
+    """
 
     kind: str
     roles: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = None
 
 
 def columns_error(problem: str, remedy: str, columns: Mapping[str, str]) -> FormatError:
@@ -362,7 +396,11 @@ def match_roles(
         if kind in (None, found_kind) and matcher.allows(found_kind, shape) and (roles := matcher.match(shape)):
             for role in OPTIONAL_ROLES[found_kind]:
                 matcher.add(roles, role)
-            return RoleMatch(found_kind, roles, tuple(dict.fromkeys(matcher.notes)))
+            for role in [r for r in OPTIONAL_ROLES[found_kind] if r in roles and r not in matcher.given]:
+                stored = table.load(stored_columns(roles[role], table.columns), 1)
+                if any(kind.is_nested() for kind in stored.dtypes):  # a conversation called context
+                    del roles[role]
+            return RoleMatch(found_kind, roles, tuple(dict.fromkeys(matcher.notes)), matcher.names)
     raise _no_match(matcher, kind)
 
 
@@ -422,11 +460,14 @@ class RoleMatcher:
         The columns of roles that are known, "" for a role without a column.
     notes : list of str
         Collects remarks on ambiguous columns.
+    names : pair of str, optional
+        Set to the columns that come before those that were read as left and right, which the winner names.
     """
 
     table: SourceTable
     given: Mapping[str, str]
     notes: list[str] = field(default_factory=list)
+    names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         taken = {column for given in self.given.values() for column in stored_columns(given, self.table.columns)}
@@ -465,12 +506,25 @@ class RoleMatcher:
             if (sides := list(zip(*(p for p in tier if all(name in self.by_name for name in p)), strict=True)))
         ]
         if not candidates:
-            return None
+            return self._repeated_scores() if pair == ("left_score", "right_score") else None
         chosen = self._as_the_winner_is_called(candidates) if pair == ("left", "right") else candidates[0]
+        if chosen != candidates[0]:
+            self.names = candidates[0]
         if others := [" and ".join(map(repr, other)) for other in candidates if other != chosen]:
             first, second = map(repr, chosen)
             self.notes.append(f"{first} and {second} were read as {' and '.join(pair)}, not {', '.join(others)}.")
         return dict(zip(pair, chosen, strict=True))
+
+    def _repeated_scores(self) -> dict[str, str] | None:
+        """Return two columns of the same name, each after its side: Visitor, PTS, Home, PTS."""
+        names = list(self.table.columns)
+        sides = self.pair(("left", "right")) or {role: self.given.get(role, "") for role in ("left", "right")}
+        if not all(sides.get(role) in names[:-1] for role in ("left", "right")):
+            return None
+        after = {f"{role}_score": names[names.index(sides[role]) + 1] for role in ("left", "right")}
+        first, second = sorted(after.values(), key=names.index)
+        same = first in self.table.repeated_names and second.startswith(f"{first} (column ")
+        return after if same and normalize_name(first) in _SCORE_WORDS else None
 
     def _as_the_winner_is_called(self, candidates: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
         """Return the first pair, or a later one (ids) if the winner is one of its cells and never one of the first."""
@@ -508,10 +562,19 @@ class RoleMatcher:
         candidates = [tier for tier in found if tier]
         if not candidates:
             return ""
+        if role == "time" and len(candidates) > 1:
+            candidates.sort(key=lambda columns: not self._holds_times(columns[0]))
         column = self._only(role, candidates[0])
         if others := [repr(c) for tier in candidates for c in tier if c != column]:
             self.notes.append(f"{column!r} was read as the {role}, not {', '.join(others)}.")
         return column
+
+    def _holds_times(self, column: str) -> bool:
+        """Return whether the cells are times, and not hours beside a date."""
+        from crowdrank.io.rows import parse_timestamps
+
+        cells = self.table.load([column], SAMPLE_ROWS)[column]
+        return not cells.dtype.is_nested() and bool(np.isfinite(parse_timestamps(cells)).any())
 
     def _columns(self, names: Iterable[str]) -> list[str]:
         return [column for name in dict.fromkeys(names) for column in self._named(name)]
@@ -529,6 +592,13 @@ class RoleMatcher:
             problem = f"{self.table.name}: {' and '.join(map(repr, exact))} could each be the {role}."
             raise columns_error(problem, "Say which, for example", {role: exact[0]})
         return refuse_repeated_name(self.table, exact[0])
+
+
+def named_sides(table: SourceTable) -> dict[str, str]:
+    """Return the two columns that are known by their names as the sides of a comparison; nothing if there are none."""
+    with suppress(CrowdrankError):
+        return RoleMatcher(table, {}).pair(("left", "right")) or {}
+    return {}
 
 
 def _no_match(matcher: RoleMatcher, kind: str | None) -> FormatError:

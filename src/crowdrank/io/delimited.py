@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from crowdrank.arrays import BoolArray
@@ -30,11 +31,12 @@ _RULE = re.compile(rb"(?m)^[ \t]*(?=[^\n]*[|+])(?=[^\n]*--)[|+:= \t-]+$")
 _ORDER, _BEFORE_ORDER = " > ", re.compile(rb"(?m)^([^:>\n]+):[ \t]*")
 # Words that are as often values as names of columns.
 _ALSO_VALUES = frozenset(
-    "a b c x y l r p1 p2 first second left right lhs rhs home away white black choice answer".split()  # noqa: SIM905
+    "a b c x y i j l r p1 p2 first second left right lhs rhs home away white black choice answer".split()  # noqa: SIM905
 )
 _KNOWN_NAMES = (
     frozenset(name for tiers in NAMES_BY_ROLE.values() for tier in tiers for name in tier)
     | frozenset(["id", "name", "text", "title", "prompt", "question", "value", "gold", "truth", "quota", "group"])
+    | frozenset(["startdate", "enddate", "responseid"])
 ) - _ALSO_VALUES
 
 
@@ -142,11 +144,15 @@ def has_header(body: bytes, delimiter: str) -> bool:
         return True
     if len(rows) < 2 or len(rows[0]) < 2 or all(_ORDER in row[-1] for row in rows):
         return len(rows) < 2 or not all(">" in row[-1] for row in rows)  # lines such as a>b>c
-    columns = [[row[n].strip() for row in rows[1:] if n < len(row) and row[n].strip()] for n in range(len(rows[0]))]
+    # The header may be there again, where files were put below each other.
+    below = [row for row in rows[1:] if row != rows[0]]
+    columns = [[row[n].strip() for row in below if n < len(row) and row[n].strip()] for n in range(len(rows[0]))]
     first = [field.strip() for field in rows[0]]
     pairs = list(zip(first, columns, strict=True))
     if any(normalize_name(field) in _KNOWN_NAMES and field not in cells for field, cells in pairs):
         return True
+    if below != rows[1:]:  # a line of data that is there twice
+        return False
     return not any(_is_value(field, cells) for field, cells in pairs)
 
 
@@ -238,15 +244,27 @@ def read_delimited(
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         table = _parse_in_python(text, columns) if text.scannable else _truncate_to_header(text, columns)
     notes = table.notes if text.has_header or header is False else (*table.notes, _NO_HEADER)
-    notes = (*notes, *title_notes(text.titles))
+    frame = table.load(columns, None)
+    blank, again = _blank(frame), _repeats_header(frame, text)
+    if found := int(np.count_nonzero(again)):
+        notes = (*notes, f"{found:,} {'line repeats' if found == 1 else 'lines repeat'} the header; left out.")
     return replace(
         table,
         repeated_names=repeated_names,
         strip_spaces=True,
         has_header=text.has_header,
-        blank_rows=_blank(table.load(columns, None)),
-        notes=notes,
+        blank_rows=blank | again,
+        notes=(*notes, *title_notes(text.titles)),
     )
+
+
+def _repeats_header(frame: pl.DataFrame, text: _Text) -> BoolArray:
+    """Return which rows are the header again, as where files were put below each other."""
+    names = text.header()
+    if not text.has_header or sum(map(bool, names)) < 2:
+        return np.zeros(frame.height, bool)
+    same = (pl.nth(n).fill_null("").str.strip_chars() == name for n, name in enumerate(names))
+    return frame.select(pl.all_horizontal(same)).to_series().to_numpy()
 
 
 def _parse_with_polars(text: _Text, columns: Sequence[str], ragged: bool = False) -> SourceTable:

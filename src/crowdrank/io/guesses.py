@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -28,7 +27,7 @@ from crowdrank.io.column_roles import (
     NAMES_BY_ROLE,
     NOT_ITEMS,
     SYNONYMS,
-    RoleMatcher,
+    named_sides,
     normalize_name,
     stored_columns,
 )
@@ -42,17 +41,31 @@ _OVERLAP, _MOST = 0.3, 0.8
 # The smallest share of rows that each side of a guessed winner wins.
 _FEWEST = 0.1
 _WINNER_NAMES = frozenset(name for tier in SYNONYMS["winner"] for name in tier)
+_GRADE_NAMES = frozenset(name for tier in SYNONYMS["grade"] for name in tier)
 _LONG_TEXT = 80
 # 1979 in seconds since 1970; numbers of items and grades are smaller.
 _FIRST_SECOND = 3e8
 _OPTIONAL = ("annotator", "query", "weight", "time", "duration")
 _NUMBERED = re.compile(r"[^\d]\d$|[ _.-][abAB]$")
 # Names of numbers that describe an item and are no part of its name, and of counts, which are not scores.
-_NOT_PARTS = re.compile(r"score|rating|elo|rank|odds|pts|points|lat|lon|length|len|time|price|votes", re.IGNORECASE)
+_NOT_PARTS = re.compile(
+    r"score|rating|elo|rank|odds|pts|points|lat|lon|length|len|time|created|date|price|votes|result|outcome",
+    re.IGNORECASE,
+)
+_RESULTS = re.compile(r"result|outcome|winner", re.IGNORECASE)
 _COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
 # Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
 _CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
 _MOST_CODES, _MAX_GRADE = 11, 10
+# Columns in which 1 to 5 may go from the first side to the second, and the usual lengths of such scales.
+_SCALE = re.compile(
+    r"prefer|choice|choose|scale|slider|likert|better|comparison|rating|score|judg|answer|response|label|vote",
+    re.IGNORECASE,
+)
+_SCALE_SIZES = (5, 6, 7, 9)
+_RANK = re.compile(r"rank|place|position", re.IGNORECASE)
+# Keys on both sides of the keyboard, as experiments use them.
+_KEYS = ("fj", "zm", "qp", "sk", "dk", "al", "ei", "sl")
 _SIDED = re.compile(r"(.*?)[ _.-]?([12]|[ab]|left|right|first|second)", re.IGNORECASE)
 _SIDE_FIRST = re.compile(r"(home|left|white)([ _.-]?.+)", re.IGNORECASE)
 _SECOND = {"1": "2", "a": "b", "left": "right", "first": "second", "home": "away", "white": "black"}
@@ -79,6 +92,11 @@ class ColumnSample:
     @cached_property
     def numeric(self) -> bool:
         return bool(self.present) and int(np.isfinite(parse_numbers(self.cells)).sum()) == self.present
+
+    @cached_property
+    def fractional(self) -> bool:
+        """Whether the cells are numbers with fractions, which name nothing."""
+        return self.numeric and bool((parse_numbers(self.cells) % 1 > 0).any())
 
     @property
     def one_each(self) -> bool:
@@ -154,7 +172,7 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
     """Return suggestions for `columns`, the most likely first; the caller tries whether they work."""
     columns = [column for column in sample_columns(table) if column.present]
     by_name = {column.name: column for column in columns}
-    suggestions = []
+    suggestions = [*_find_ranks(table, columns), *_find_givers(columns)]
     found = _find_sides(table, columns, by_name)
     for sides in found:
         used = {part for side in sides for part in side.split(JOIN)}
@@ -168,19 +186,13 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
         suggestions += [base | scores for scores in _find_scores(rest)]
         suggestions += [base | {"winner": winner} for winner in winners if winner not in named]
         # Other columns may say who won in a way that is not understood, so only two columns are winner and loser.
-        if all(_is_optional(column.name) for column in rest) and not any(map(_NUMBERED.search, sides)):
+        plain = not any(JOIN in side or _NUMBERED.search(side) for side in sides)
+        if all(_is_optional(column.name) for column in rest) and plain:
             suggestions.append({"winner": sides[0], "loser": sides[1]})
     if not any(_are_sides(table, *sides, by_name) for sides in found):
         suggestions += _find_ratings(table, columns)
     suggestions += [{"order": column.name} for column in columns if _holds_lists(column)]
     return [_with_optional(table, roles, columns) for roles in suggestions]
-
-
-def named_sides(table: SourceTable) -> dict[str, str]:
-    """Return the two columns that are known by their names as the sides of a comparison; nothing if there are none."""
-    with suppress(CrowdrankError):
-        return RoleMatcher(table, {}).pair(("left", "right")) or {}
-    return {}
 
 
 def _are_sides(table: SourceTable, left: str, right: str, by_name: Mapping[str, ColumnSample]) -> bool:
@@ -196,11 +208,17 @@ def _is_optional(name: str) -> bool:
     return any(normalize_name(name) in tier for role in _OPTIONAL for tier in SYNONYMS[role])
 
 
+def _names_annotator(name: str) -> bool:
+    return any(normalize_name(name) in tier for tier in SYNONYMS["annotator"])
+
+
 def _same_items(first: ColumnSample, second: ColumnSample) -> bool:
     """Return whether two columns hold the same items, and never the same item in one row."""
     common = len(first.values & second.values)
     fewest = min(len(first.values), len(second.values))
     equal = int((first.cells == second.cells).sum() or 0)
+    if first.numeric and second.numeric and 2 * common < max(len(first.values), len(second.values)):
+        return False
     return fewest > 1 and common >= max(_OVERLAP * fewest, 1) and 10 * equal <= first.present
 
 
@@ -217,21 +235,38 @@ def _find_sides(
     paired = [
         (first, second)
         for first, second in paired
-        if not (by_name[first].numeric and (_NOT_PARTS.search(first) or f"{first[:-1]}3" in by_name))
+        if not _RESULTS.search(first)
+        and not (by_name[first].numeric and (_NOT_PARTS.search(first) or _in_series(first, by_name)))
     ]
     if paired:
         firsts, seconds = zip(*paired, strict=True)
         found[(JOIN.join(firsts), JOIN.join(seconds))] = None
+    # A column that is known as something else, such as the item or the query, is no side.
+    free = [column for column in columns if not _has_another_role(column.name)]
     alike = [
         (a, b)
-        for n, a in enumerate(columns)
-        for b in columns[n + 1 :]
+        for n, a in enumerate(free)
+        for b in free[n + 1 :]
         if not a.long and _same_items(a, b) and not {normalize_name(a.name), normalize_name(b.name)} & NOT_ITEMS
+        if not (a.numeric and b.numeric and (_in_series(a.name, by_name) or _in_series(b.name, by_name)))
     ]
     # Names before numbers, then the pair with most common values.
     alike.sort(key=lambda pair: (pair[0].numeric, -len(pair[0].values & pair[1].values)))
     found |= dict.fromkeys((a.name, b.name) for a, b in alike[:3])
     return list(found)
+
+
+def _has_another_role(name: str) -> bool:
+    """Return whether a column is known by its name, and not as a side or a winner."""
+    short = normalize_name(name)
+    roles = {role for role, tiers in NAMES_BY_ROLE.items() if any(short in tier for tier in tiers)}
+    return bool(roles & {"item", *_OPTIONAL}) and not roles & {"left", "right", "winner", "loser"}
+
+
+def _in_series(name: str, by_name: Mapping[str, ColumnSample]) -> bool:
+    """Return whether a column is one of three or more of numbers: J1, J2, J3."""
+    stem = name.rstrip("0123456789")
+    return stem not in ("", name) and all(f"{stem}{n}" in by_name and by_name[f"{stem}{n}"].numeric for n in (1, 2, 3))
 
 
 def _other_side(name: str) -> str:
@@ -254,6 +289,12 @@ def _find_winners(
     for column in rest:
         if all(map(_PARTICIPANT.fullmatch, column.values)) and not column.values <= {*sides}:
             continue
+        # The second of two columns says who lost: black_result, b_wins.
+        if _is_optional(column.name) or any(_other_side(name) == column.name for name in by_name):
+            continue
+        if keys := next((pair for pair in _KEYS if {*pair} == column.values), ""):
+            found.append((-1.0, f"{column.name}:{keys[0]}=left,{keys[1]}=right"))
+            continue
         outcome, _, unclear = parse_outcomes(left, right, column.cells, sides)
         known = float((outcome[column.cells.is_not_null().to_numpy()] != UNKNOWN).mean()) if column.present else 0.0
         if known >= _MOST and min((outcome == LEFT).mean(), (outcome == RIGHT).mean()) >= _FEWEST:
@@ -265,7 +306,20 @@ def _find_winners(
         elif 2 < len(unclear) <= _MOST_CODES and {-float(code) for code in unclear} == {float(c) for c in unclear}:
             signs = {code: "left" if float(code) > 0 else "right" if float(code) < 0 else "tie" for code in unclear}
             found.append((0.0, f"{column.name}:{','.join(f'{code}={word}' for code, word in signs.items())}"))
+        elif scale := _scale_meanings(column.name, unclear):
+            found.append((0.0, f"{column.name}:{scale}"))
     return [name for _, name in sorted(found)]
+
+
+def _scale_meanings(name: str, codes: Sequence[str]) -> str:
+    """Return the meanings of a scale such as 1 to 5, from much better to much worse; "" if the codes are none."""
+    numbers = [float(code) for code in codes]
+    if len(numbers) < 3 or not _SCALE.search(name) or numbers[0] != 1 or not all(n.is_integer() for n in numbers):
+        return ""
+    most = next((size for size in _SCALE_SIZES if size >= numbers[-1]), 0)
+    middle = (1 + most) / 2
+    words = ["left" if number < middle else "right" if number > middle else "tie" for number in numbers]
+    return ",".join(f"{code}={word}" for code, word in zip(codes, words, strict=True)) if most else ""
 
 
 def _find_several_winners(rest: Sequence[ColumnSample]) -> list[str]:
@@ -294,9 +348,39 @@ def _code_meanings(codes: Sequence[str], column: str) -> str:
 
 
 def _find_scores(rest: Sequence[ColumnSample]) -> list[dict[str, str]]:
+    by_name = {column.name: column for column in rest}
     numeric = {c.name for c in rest if c.numeric and not c.one_each and not _COUNTS.search(c.name)}
+    numeric = {name for name in numeric if not _in_series(name, by_name)}
     pairs = [(name, other) for name in sorted(numeric) if (other := _other_side(name)) in numeric]
     return [{"left_score": a, "right_score": b} for a, b in pairs[:1]]
+
+
+def _find_ranks(table: SourceTable, columns: Sequence[ColumnSample]) -> list[dict[str, str]]:
+    """Return the roles of places in races: a list and a rank that are known by their names, and the other label."""
+    by_role = {
+        role: [c for tier in SYNONYMS[role] for name in tier for c in columns if normalize_name(c.name) == name]
+        for role in ("list", "rank")
+    }
+    if not by_role["list"] or not by_role["rank"]:
+        return []
+    races, place = by_role["list"][0], by_role["rank"][0]
+    labels = [c for c in columns if not (c.numeric or c.one_each or c.long) and c not in (races, place)]
+    items = [c for c in labels if len(c.values) > 1 and not _repeats_within(races, c)]
+    return [{"list": races.name, "item": items[0].name, "rank": place.name}] if items else []
+
+
+def _repeats_within(lists: ColumnSample, items: ColumnSample) -> bool:
+    pairs = [*zip(lists.cells.to_list(), items.cells.to_list(), strict=True)]
+    return len({*pairs}) < len(pairs)
+
+
+def _find_givers(columns: Sequence[ColumnSample]) -> list[dict[str, str]]:
+    """Return the roles of votes that are sent: from_country, to_country and points."""
+    senders = [c for c in columns if re.match("from|voter|giver|sender", c.name, re.IGNORECASE)]
+    takers = [c for c in columns if re.match("to|for|receiver|recipient|target", c.name, re.IGNORECASE)]
+    pairs = [(a, b) for a in senders for b in takers if not a.numeric and a is not b and a.values & b.values]
+    grades = [c for c in columns if c.numeric and normalize_name(c.name) in _GRADE_NAMES]
+    return [{"annotator": a.name, "item": b.name, "grade": grades[0].name} for a, b in pairs[:1] if grades]
 
 
 def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[dict[str, str]]:
@@ -305,29 +389,48 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
         # A time at the end tells the usual order: user, item, rating, time.
         return [dict(zip(("annotator", "item", "grade"), (c.name for c in columns), strict=False))]
     labels = [c for c in columns if not c.one_each and not c.long and len(c.values) > 1 and not _COUNTS.search(c.name)]
+    labels = [c for c in labels if not c.clock]
     if table.has_header and (several := _grades_by_column(table, columns)):
         return [several]
-    grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or is_scale_of_words(c.values)]
+    grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or _is_scale(c)]
+    # Where there is a column such as `vote` or `chosen`, no other number says what people thought.
+    choices = [c for c in labels if normalize_name(c.name) in _WINNER_NAMES - _GRADE_NAMES]
+    grades = [c for c in grades if c in choices] if choices else grades
     if not grades or len(labels) < 2:
         return []
     if table.has_header and all(_is_optional(c.name) for c in labels if c not in grades):
         return []
     grade = next((c for c in grades if len(c.values) == min(len(g.values) for g in grades)), grades[0])
-    others = [c for c in labels if c is not grade]
-    if item := _item_by_name(table):
-        who = next((c.name for c in others if _is_optional(c.name)), "")
-        return [({"annotator": who} if who else {}) | {"item": item, "grade": grade.name}]
+    value = "rank" if _RANK.search(grade.name) else "grade"
+    others = [
+        c
+        for c in labels
+        if c is not grade and not c.fractional and (not _is_optional(c.name) or _names_annotator(c.name))
+    ]
+    if (item := _item_by_name(table)) and any(c.name == item for c in columns if len(c.values) > 1):
+        who = next((c.name for c in others if _names_annotator(c.name)), "")
+        return [({"annotator": who} if who else {}) | {"item": item, value: grade.name}]
+    if not others:
+        return []
+    if (known := [c for c in others if _names_annotator(c.name)]) and len(others) > 2:
+        rest = [c for c in others if c not in known]
+        others = [known[0], next((c for c in rest if not c.numeric), rest[0])] if rest else others
     others = others[:2]
     # Workers have names such as w17; else there are usually fewer of them than of items.
     others.sort(key=lambda c: (not _is_optional(c.name), not any(map(_WORKER.fullmatch, c.values)), len(c.values)))
     roles = dict(zip(("annotator", "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
-    return [roles | {"grade": grade.name}]
+    return [roles | {value: grade.name}]
+
+
+def _is_scale(column: ColumnSample) -> bool:
+    """Return whether cells are words of a scale, or numbers before words: 6: weak accept."""
+    return is_scale_of_words(column.values) or bool(column.cells.drop_nulls().str.contains(r"^\d+ ?[:=–-] ?\D").all())
 
 
 def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> dict[str, str]:
     """Return the item and the columns of grades if all other columns are grades on one short scale, one per person."""
     item = _item_by_name(table)
-    rest = [column for column in columns if column.name != item]
+    rest = [column for column in columns if column.name != item and normalize_name(column.name) not in NOT_ITEMS]
     numbers = [column for column in rest if column.numeric and "," not in column.name]
     if not item or len(rest) < 2 or len(numbers) < len(rest):
         return {}
@@ -405,11 +508,18 @@ def make_guide(
         except CrowdrankError:
             continue
         return Guide(_rows(table, roles), _call(source, columns, table.has_header, options), columns)
-    sides, item = named_sides(table), _item_by_name(table)
+    sides, item = named_sides(table) or _likely_sides(table), _item_by_name(table)
     template = {"left": "COLUMN", "right": "COLUMN", "winner": _winner_template(table), **sides}
     if item and not sides:
         template = {"item": item, "grade": "COLUMN"}
     return Guide(_rows(table, {}), _call(source, {**template, **given}, table.has_header, options))
+
+
+def _likely_sides(table: SourceTable) -> dict[str, str]:
+    """Return two columns of the same words, which are probably the sides."""
+    columns = [column for column in sample_columns(table) if column.present and not column.numeric]
+    alike = [(a, b) for n, a in enumerate(columns) for b in columns[n + 1 :] if not a.long and _same_items(a, b)]
+    return {"left": alike[0][0].name, "right": alike[0][1].name} if len(alike) == 1 else {}
 
 
 def _winner_template(table: SourceTable) -> str:
@@ -468,7 +578,11 @@ def _columns_of(table: SourceTable, expression: str) -> Sequence[str]:
 
 def _roles_by_name(column: str) -> list[str]:
     name = normalize_name(column)
-    return [role for role, tiers in NAMES_BY_ROLE.items() if any(name in tier for tier in tiers)][:3]
+    found = [role for role, tiers in NAMES_BY_ROLE.items() if any(name in tier for tier in tiers)][:3]
+    # The second of model_0 and model_1 is more often the first of model_1 and model_2.
+    return [
+        role for role in found if role.replace("right", "left") == role or role.replace("right", "left") not in found
+    ]
 
 
 def _cut(text: str, width: int) -> str:

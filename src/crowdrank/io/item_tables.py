@@ -298,7 +298,7 @@ def _value_column(matcher: RoleMatcher, roles: Mapping[str, str]) -> str:
     if len(left) != 1:
         raise FormatError(
             f"{matcher.table.name}: cannot decide which of {', '.join(map(repr, left)) or 'no columns'} is the value.",
-            remedy="Name it: columns={'value': 'COLUMN'}, or {'rank': 'COLUMN'} if 1 is the best.",
+            remedy="Name it: columns={'value': 'COLUMN'}, or columns={'rank': 'COLUMN'} if 1 is the best.",
             option="gold_columns",
             value={"value": "COLUMN"},
         )

@@ -89,11 +89,31 @@ def read_records(data: bytes, name: str, schema: Mapping[str, Any]) -> tuple[pl.
     unreadable_rows = {
         n: f"expected an object, got {_shown(r)}" for n, r in enumerate(objects) if not isinstance(r, dict)
     }
-    lines = ["{}" if n in unreadable_rows else json.dumps(record) for n, record in enumerate(objects)]
+    kind = pl.Struct(schema)
+    lines = ["{}" if n in unreadable_rows else json.dumps(_fitted(record, kind)) for n, record in enumerate(objects)]
     try:
         return pl.read_ndjson("\n".join(lines).encode(), schema=schema), unreadable_rows
     except _UNREADABLE as error:
         raise FormatError(f"{name}: {str(error).splitlines()[0]}.") from error
+
+
+def _fitted(value: Any, kind: Any) -> Any:
+    """Return a value as its place in a schema needs it; what has another form there becomes null.
+
+    One file may write a person as an id and as an object with an id.
+    """
+    if isinstance(kind, pl.Struct):
+        fields = {field.name: field.dtype for field in kind.fields}
+        if not isinstance(value, dict):
+            return {"id": value} if fields.keys() == {"id"} and not isinstance(value, list) else None
+        return {name: _fitted(value.get(name), inner) for name, inner in fields.items()}
+    if isinstance(kind, pl.List):
+        return [_fitted(entry, kind.inner) for entry in value] if isinstance(value, list) else None
+    if kind == pl.String:
+        return json.dumps(value) if isinstance(value, dict | list) else value
+    with suppress(TypeError, ValueError):
+        return value if isinstance(value, int | float) else float(value)
+    return None
 
 
 def _read_list(data: bytes, name: str) -> SourceTable:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-import numpy as np
 import polars as pl
 
 from crowdrank.data import ImportReport, Judgments, Rankings
@@ -17,14 +16,24 @@ from crowdrank.io.column_roles import (
     RoleMatch,
     UnmatchedColumnsError,
     find_column,
+    load_expressions,
     match_roles,
     normalize_name,
 )
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
-from crowdrank.io.rows import Rows
-from crowdrank.io.source_table import SourceTable, combine_tables, with_fields
+from crowdrank.io.rows import Rows, parse_labels
+from crowdrank.io.source_table import SourceTable, combine_tables, with_columns_computed, with_fields
 from crowdrank.io.sources import Source, open_sources
-from crowdrank.io.wide_tables import read_choices, read_crosstable, read_lists, read_tallies, read_wide, spread_roles
+from crowdrank.io.wide_tables import (
+    free_name,
+    read_choices,
+    read_crosstable,
+    read_lists,
+    read_pairs_in_text,
+    read_tallies,
+    read_wide,
+    spread_roles,
+)
 
 if TYPE_CHECKING:
     from crowdrank.io.guesses import Guide
@@ -76,6 +85,8 @@ _BUILDERS: dict[str, Callable[[Rows], Judgments]] = {
     "rankings": build_rankings,
 }
 _MIN_ROWS_FOR_QUERY_NOTE = 20
+# Columns that can only mean one comparison per row, so that no other shape needs to be tried.
+_ONE_COMPARISON_PER_ROW = frozenset(["left", "right", "winner"])
 
 
 class ReadOptions(TypedDict, total=False):
@@ -149,8 +160,8 @@ def read(
     """
     table, format_name = _open(source, format, encoding, header)
     try:
-        table, match = _match_shape(table, kind, columns)
-        rows, found = _build(table, match, features, strict)
+        shaped, match = _match_shape(table, kind, columns)
+        rows, found = _build(shaped, match, features, strict)
     except FormatError as error:
         if not error.problem.startswith(table.name):
             error.problem = f"{table.name}: {error.problem}"
@@ -159,7 +170,7 @@ def read(
             error.add_note(str(guide))
             error.suggestion = guide.columns
         raise
-    notes = (*rows.table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles.get("query", "")))
+    notes = (*rows.table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles))
     report = _report(rows, format_name, notes)
     if warn and (sentence := report.dropped_summary()):
         issue_warning(sentence, DataWarning, stacklevel=2)
@@ -291,6 +302,8 @@ def _match_shape(
     table: SourceTable, kind: str | None, columns: Mapping[str, str | None] | None
 ) -> tuple[SourceTable, RoleMatch]:
     """Match columns to roles; a table with several judgments per row is changed to one per row."""
+    if not columns and kind in (None, "comparisons") and _ONE_COMPARISON_PER_ROW.issubset(table.columns):
+        return table, match_roles(table, kind, {})
     table, given = spread_roles(table, columns)
     defining = DEFINING_ROLES & ({role for role, column in given.items() if column} | set(table.roles))
     if not defining and kind in (None, "comparisons") and (games := read_crosstable(table)) is not None:
@@ -307,12 +320,54 @@ def _match_shape(
         found = replace(table, notes=(*table.notes, note))
         return found, match_roles(found, kind, {**unnamed, **given})
     try:
-        return table, match_roles(table, kind, given)
+        return _with_names(table, match_roles(table, kind, given))
     except UnmatchedColumnsError:
         wide = None if defining - {"left", "right"} else read_tallies(table, kind) or read_wide(table, kind)
+        if wide is None and defining <= {"winner"} and kind in (None, "comparisons"):
+            wide = read_pairs_in_text(table)
         if wide is None:
             raise
+        wide = _without_addresses(wide, given)
         return wide, match_roles(wide, kind, given)
+
+
+def _with_names(table: SourceTable, match: RoleMatch) -> tuple[SourceTable, RoleMatch]:
+    """Show items by their names if the winner is an id, and every id has one name of its own."""
+    if match.names is None or "winner" not in match.roles:
+        return table, match
+    ids, winner = [match.roles["left"], match.roles["right"]], match.roles["winner"]
+    frame = load_expressions(table, [*dict.fromkeys([*ids, *match.names, winner])])
+    cells = {column: parse_labels(frame[column], table.strip_spaces) for column in frame.columns}
+    sides = [pl.DataFrame({"id": cells[key], "name": cells[name]}) for key, name in zip(ids, match.names, strict=True)]
+    known = pl.concat(sides).drop_nulls().unique()
+    keys, names = known["id"].to_list(), known["name"].to_list()
+    if not len({*keys}) == len({*names}) == len(keys) or {*keys} & {*names}:
+        return table, match
+    named = free_name(table, "winner")
+    found = with_columns_computed(table, pl.DataFrame({named: cells[winner].replace(keys, names)}))
+    roles = {**match.roles, "left": match.names[0], "right": match.names[1], "winner": named}
+    said = f"{winner!r} was matched with {ids[0]!r} and {ids[1]!r}; the items have the names beside these."
+    chosen = f"{ids[0]!r} and {ids[1]!r} were read as left and right"
+    notes = [note for note in match.notes if not note.startswith(chosen)]
+    return found, replace(match, roles=roles, notes=(*notes, said), names=None)
+
+
+def _without_addresses(table: SourceTable, columns: Mapping[str, str | None]) -> SourceTable:
+    """Number the people of a form who are known by their addresses: those are not kept."""
+    who = table.roles.get("annotator", "")
+    if who not in table.columns or not is_personal(who) or "annotator" in columns:
+        return table
+    cells = parse_labels(table.load([who], None)[who], strip_spaces=True)
+    numbers = {name: f"voter {n}" for n, name in enumerate(cells.drop_nulls().unique(maintain_order=True), 1)}
+    named = free_name(table, "voter")
+    said = f"The people of {who!r} are numbered in the order in which they appear; their addresses are not kept."
+    found = cells.replace_strict(list(numbers), list(numbers.values()), default=None, return_dtype=pl.String)
+    return with_columns_computed(
+        table,
+        pl.DataFrame({named: found}),
+        roles={**table.roles, "annotator": named},
+        notes=(*table.notes, said),
+    )
 
 
 def _guess_unnamed(table: SourceTable) -> Mapping[str, str]:
@@ -329,7 +384,8 @@ def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportRepor
         format=format_name,
         columns=dict(match.roles),
         rows_read=errors.rows_read,
-        kept=int(np.count_nonzero(errors.usable)),
+        kept=errors.kept,
+        entries=rows.table.entries,
         ties=counts.ties,
         both_bad=counts.both_bad,
         skips=counts.skips,
@@ -345,11 +401,13 @@ def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportRepor
     )
 
 
-def _query_note(found: Judgments, column: str) -> list[str]:
+def _query_note(found: Judgments, roles: Mapping[str, str]) -> list[str]:
     """Warn if nearly every judgment has its own query: it is probably the number of the judgment, not a query."""
     if len(found) < _MIN_ROWS_FOR_QUERY_NOTE or 2 * len(found.items.queries) <= len(found):
         return []
-    columns = {"list": column, "query": None} if isinstance(found, Rankings) else {"query": None}
+    column = roles.get("query", "")
+    listed = isinstance(found, Rankings) and "list" not in roles
+    columns = {"list": column, "query": None} if listed else {"query": None}
     return [
         f"{column!r} was read as the query, and most judgments have one of their own. Items of different queries are "
         f"never compared; if they should be, read the source with columns={columns!r}."

@@ -19,7 +19,15 @@ from crowdrank.errors import FormatError
 from crowdrank.io.column_roles import RoleMatch, columns_error, load_expressions
 from crowdrank.io.source_table import SourceTable, text_series
 
-_DATES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M%#z", "%Y-%m-%d")
+_DATES = (
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M:%S%.f%#z",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%dT%H:%M%#z",
+    "%Y-%m-%d",
+    "%Y-%m-%dT%I:%M:%S %p",
+    "%Y-%m-%dT%I:%M %p",
+)
 # Times since 1970 in milli-, micro- or nanoseconds exceed these from 1973 on; in seconds, only from the year 5138.
 _CLOCK_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 
@@ -96,16 +104,30 @@ def parse_timestamps(column: pl.Series) -> FloatArray:
 
 
 def _iso(text: pl.Series) -> FloatArray:
-    """Parse each cell by the first ISO pattern that fits; most files need only one."""
+    """Parse each cell by the first pattern that fits; most files need only one."""
     cell = text.str.replace(" ?(UTC|GMT|Z)$", "").str.replace(r"^(\d{4})[./](\d\d)[./](\d\d)\b", "${1}-${2}-${3}")
-    cell = cell.str.replace(r"^(\d{4}-\d\d-\d\d) ", "${1}T")
+    cell = _with_year_first(cell).str.replace(r"^(\d{4}-\d\d?-\d\d?),? ", "${1}T")
+    hours = cell.str.extract(r" GMT([+-]\d\d?)$").cast(pl.Float64)  # Google Forms: 1:00:00 PM GMT+1
+    cell = cell.str.replace(r" GMT[+-]\d\d?$", "")
     found = np.full(len(text), np.nan)
     for pattern in _DATES:
         missing = np.isnan(found)
         if np.count_nonzero(missing) <= text.null_count():
             break
         found = np.where(missing, _to_seconds(cell.str.to_datetime(pattern, strict=False, time_unit="us")), found)
-    return found
+    return found - 3600 * hours.fill_null(0).to_numpy()
+
+
+def _with_year_first(cell: pl.Series) -> pl.Series:
+    """Return dates such as 31/12/2024 as 2024-12-31, if some date shows which number is the day."""
+    pattern = r"^(\d{1,2})[./](\d{1,2})[./](\d{4})\b"
+    first, second = (cell.str.extract(pattern, n).cast(pl.Int32) for n in (1, 2))
+    if first.null_count() == len(cell) or ((first > 12).any() and (second > 12).any()):
+        return cell
+    if (first > 12).any():
+        return cell.str.replace(pattern, "${3}-${2}-${1}")
+    # A number above 12 is a day. If there is none, the order of day and month is unknown.
+    return cell.str.replace(pattern, "${3}-${1}-${2}") if (second > 12).any() else cell
 
 
 def _to_seconds(column: pl.Series) -> FloatArray:
@@ -170,7 +192,17 @@ class RowErrors:
     def rows_read(self) -> int:
         """Number of rows that are not blank lines."""
         blank = self.table.blank_rows
-        return self.table.rows - (0 if blank is None else int(np.count_nonzero(blank)))
+        return self.judgments(np.ones(self.table.rows, bool) if blank is None else ~blank)
+
+    @property
+    def kept(self) -> int:
+        """Number of judgments that are kept."""
+        return self.judgments(self.usable)
+
+    def judgments(self, mask: BoolArray) -> int:
+        """Count the judgments among some rows: the parts of a split judgment are one."""
+        parts = self.table.part_of
+        return int(np.count_nonzero(mask)) if parts is None else len(np.unique(parts[mask]))
 
     def refuse(self, mask: BoolArray | pl.Series, column: str, explain: Explain) -> int:
         """Mark usable rows as malformed; returns how many."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from crowdrank.arrays import BoolArray
+from crowdrank.arrays import BoolArray, IntArray
 from crowdrank.data.tables import FRAME_BACKENDS
 from crowdrank.errors import FormatError
 
@@ -86,6 +86,10 @@ class SourceTable:
         Whether left and right are positions on the screen.
     has_header : bool
         Whether the source names its columns; otherwise they are numbered from 1.
+    entries : int
+        Number of rows or objects of the source, if each holds several judgments; else 0.
+    part_of : array of int, optional
+        Number of the judgment that each row is a part of, if judgments are split into several rows with weights.
     """
 
     name: str
@@ -106,6 +110,8 @@ class SourceTable:
     shown_swapped: BoolArray | None = None
     positions_known: bool = True
     has_header: bool = True
+    entries: int = 0
+    part_of: IntArray | None = None
 
     @property
     def sample(self) -> pl.DataFrame:
@@ -204,6 +210,10 @@ def combine_tables(tables: Sequence[SourceTable]) -> SourceTable:
     def masks(of: Callable[[SourceTable], BoolArray | None]) -> BoolArray:
         return np.concatenate([np.zeros(t.rows, bool) if (mask := of(t)) is None else mask for t in tables])
 
+    parts = None
+    if any(table.part_of is not None for table in tables):
+        each = [np.arange(t.rows) if t.part_of is None else t.part_of for t in tables]
+        parts = np.concatenate([numbers + start for numbers, start in zip(each, starts[:-1], strict=True)])
     reasons = dict.fromkeys(reason for table in tables for reason in table.set_aside)
     return replace(
         first,
@@ -224,6 +234,8 @@ def combine_tables(tables: Sequence[SourceTable]) -> SourceTable:
         shown_swapped=masks(lambda table: table.shown_swapped)
         if any(table.shown_swapped is not None for table in tables)
         else None,
+        entries=sum(table.entries for table in tables),
+        part_of=parts,
     )
 
 

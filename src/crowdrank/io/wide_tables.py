@@ -18,6 +18,7 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.errors import CrowdrankError, FormatError
+from crowdrank.io.builders import is_outcome_word
 from crowdrank.io.column_roles import (
     ANNOTATOR_WORDS,
     GRID_ANNOTATORS,
@@ -42,7 +43,27 @@ _LEADING_NUMBER = r"^\s*([+-]?\d+(?:\.\d+)?)(?:st|nd|rd|th|\b|$)"
 _SEVERAL_ANSWERS = re.compile(r"\s*[+-]?\d(\s*[,;]\s*[+-]?\d)+\s*")
 # Shares of rows that must be orders 1, 2, 3 … and of cells that must be numbers.
 _MOST_ROWS, _MOST_CELLS = 0.8, 0.9
-_MAX_GRADE, _MAX_PLAYERS = 100.0, 500
+_MAX_GRADE, _MAX_FORM_GRADE, _MAX_PLAYERS = 100.0, 10.0, 500
+# The last rows of a table of grades may sum it up.
+_TOTALS = frozenset(
+    [
+        "total",
+        "totals",
+        "grandtotal",
+        "sum",
+        "average",
+        "avg",
+        "mean",
+        "median",
+        "sd",
+        "std",
+        "stdev",
+        "count",
+        "min",
+        "max",
+    ]
+)
+_MAX_TOTALS = 4
 
 
 def spread_roles(table: SourceTable, columns: Columns | None) -> tuple[SourceTable, Columns]:
@@ -171,6 +192,7 @@ def unpivot(table: SourceTable, group: Sequence[str], names: Mapping[str, str], 
         locate=locate,
         set_aside={reason: np.repeat(mask, count) for reason, mask in table.set_aside.items()},
         unreadable_rows={row * count + n: why for row, why in table.unreadable_rows.items() for n in range(count)},
+        entries=table.rows - (0 if table.blank_rows is None else int(np.count_nonzero(table.blank_rows))),
     )
     empty = load([value], None)[value].is_null().to_numpy()
     # An unreadable row is still an error, though none of its cells has a value.
@@ -234,8 +256,15 @@ def _grid_columns(table: SourceTable) -> dict[str, str] | None:
     if not numbers.size or not _is_one_scale(numbers):
         return None
     # One row without a voter could be anything.
-    unnamed = len(numbers) > 1 and _are_ranks(numbers)
+    unnamed = len(numbers) > 1 and (_are_ranks(numbers) or _is_form(table, numbers))
     return {column: column for column in group} if _voter(table) or unnamed else None
+
+
+def _is_form(table: SourceTable, numbers: FloatArray) -> bool:
+    """Return whether the numbers are grades of a form that names nobody, but says when each row was sent."""
+    seen = numbers[np.isfinite(numbers)]
+    whole = bool((seen == np.floor(seen)).all())
+    return "timestamp" in map(normalize_name, table.columns) and whole and float(seen.max()) <= _MAX_FORM_GRADE
 
 
 def _voter(table: SourceTable) -> str:
@@ -278,7 +307,21 @@ def _are_ranks(numbers: FloatArray) -> bool:
     return bool(rows.mean() >= _MOST_ROWS) if len(rows) else False
 
 
+def _without_totals(table: SourceTable) -> SourceTable:
+    """Set the last rows aside if they are called total, mean and the like."""
+    totals = np.zeros(table.rows, bool)
+    start = max(table.rows - _MAX_TOTALS, 1)
+    rows = table.load(table.columns, None).slice(start).rows()
+    for n, row in reversed([*enumerate(rows, start)]):
+        first = next((cell for cell in row if isinstance(cell, str) and cell.strip()), "")
+        if first and normalize_name(first) not in _TOTALS:
+            break
+        totals[n] = bool(first)
+    return replace(table, set_aside={**table.set_aside, "total": totals}) if totals.any() else table
+
+
 def _grades(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) -> SourceTable:
+    table = _without_totals(table)
     item, grade = free_name(table, "item"), free_name(table, "grade")
     found = unpivot(table, group, names, item, grade)
     cells = found.load([grade], None)[grade]
@@ -370,6 +413,9 @@ _PLACE = re.compile(
     r"(?:choice|preference|pref|place|pick|rank)|(first|second|third|fourth|fifth|sixth|seventh|eighth)"
     r"(?:choice|preference|place|pick))"
 )
+_BARE_PLACE = re.compile(r"(?:.*\[)?(\d+)\]?")
+# In a table of ballots, how many people gave each.
+_BALLOT_COUNTS = frozenset(["count", "counts", "votes", "voters", "ballots", "frequency", "freq", "numvotes"])
 _ORDINAL = re.compile(rf"\d+(?:st|nd|rd|th)|{'|'.join(_ORDINALS)}")
 _BEST = frozenset(["best", "bestitem", "most", "mostitem", "bestchoice", "mostpreferred"])
 _WORST = frozenset(["worst", "worstitem", "least", "leastitem", "worstchoice", "leastpreferred"])
@@ -387,20 +433,42 @@ def read_choices(table: SourceTable) -> SourceTable | None:
 
 def _by_place(table: SourceTable) -> SourceTable | None:
     places: dict[int, str] = {}
+    # Columns that are called 1, 2, 3 or Q1[1], Q1[2], Q1[3] are places if the same items are in all of them.
+    numbers = {column: found[1] for column in table.columns if (found := _BARE_PLACE.fullmatch(column)) is not None}
+    bare = table.has_header and {"1", "2"} <= {*numbers.values()}
     for column in table.columns:
-        if (found := _place_of(column)) is not None:
+        if bare and column in numbers:
+            if places.setdefault(int(numbers[column]), column) != column:
+                return None
+        elif (found := _place_of(column)) is not None:
             number = _ORDINALS[found[3]] if found[3] else int(found[1] or found[2])
             if places.setdefault(number, column) != column:
                 return None
     if len(places) < 2 or sorted(places) != list(range(1, len(places) + 1)):
         return None
+    if any(normalize_name(c) in _CHOSEN for c in table.columns if c not in places.values()):
+        return None  # options, of which another column says which was chosen
     columns = [places[n] for n in sorted(places)]
     cells = _labels(table, columns)
     if cells is None or any(_are_numbers(series) for series in cells):
         return None
+    if bare and (len(columns) < _MIN_LISTED or not _same_in_all(cells)):
+        return None
     lists = [[[item] for item in row if item] for row in zip(*(series.to_list() for series in cells), strict=True)]
     note = f"Each row is a list, best first: {list_names(columns)}."
-    return with_order(table, free_name(table, "order"), _as_places(lists), note, "")
+    found = with_order(table, free_name(table, "order"), _as_places(lists), note, "")
+    count = _column(table, _BALLOT_COUNTS)
+    if not count or not is_numeric(table, count) or not (_numbers(table, [count]) > 0).all():
+        return found
+    counted = f"{count!r} was read as how often each list was given."
+    return replace(found, roles={**found.roles, "weight": count}, notes=(*found.notes, counted))
+
+
+def _same_in_all(cells: Sequence[pl.Series]) -> bool:
+    """Return whether columns hold the same items, and no row has one twice."""
+    first, *others = ({*series.drop_nulls()} for series in cells)
+    rows = [[item for item in row if item] for row in zip(*(series.to_list() for series in cells), strict=True)]
+    return all(first & other for other in others) and all(len({*row}) == len(row) for row in rows)
 
 
 def _place_of(column: str) -> re.Match[str] | None:
@@ -494,15 +562,22 @@ def _as_places(lists: Sequence[Sequence[Sequence[str]]]) -> pl.Series:
 
 # Tables of totals: how often each side of a pair won, or the grades of an item by several annotators in one row.
 
-_WINS = re.compile(r"(?:wins?|count|votes|n)(a|b|1|2|left|right)|(a|b|left|right)(?:wins?|count|votes)")
-_FIRST = ("a", "1", "left")
+_SIDE = "a|b|1|2|i|j|x|y|left|right|home|away"
+_WINS = re.compile(rf"(?:wins?|count|votes|n)({_SIDE})|({_SIDE})(?:wins?|count|votes)")
+_TICKED = re.compile(
+    rf"(?:wins?|winner|won|better|preferred|chosen)({_SIDE})|({_SIDE})(?:wins?|winner|won|better|preferred|chosen)"
+)
+_FIRST = ("a", "1", "i", "x", "left", "home")
+_DRAWN = frozenset(["ties", "tie", "draws", "draw", "drawn", "nties", "numties", "counttie", "tiecount"])
 _RATER = re.compile(rf"(?:{'|'.join(ANNOTATOR_WORDS)}|participant|subject|subj|sub|user|student|obs)(?:id)?\d+")
+# Abbreviations, which stand for annotators only where there are three or more.
+_BRIEF_RATER = re.compile(r"[jr]\d+")
 _MIN_RATERS = 2
 
 
 def read_tallies(table: SourceTable, kind: str | None) -> SourceTable | None:
     """Return one row per side with its wins as the weight, or one row per grade; None if the columns are neither."""
-    if kind in (None, "comparisons") and (found := _wins(table)) is not None:
+    if kind in (None, "comparisons") and (found := _wins(table) or _ticked_sides(table)) is not None:
         return found
     return _raters(table) if kind in (None, "ratings") else None
 
@@ -514,21 +589,42 @@ def _wins(table: SourceTable) -> SourceTable | None:
             side = "left" if (match[1] or match[2]) in _FIRST else "right"
             if sides.setdefault(side, column) != column:
                 return None
+        elif normalize_name(column) in _DRAWN:
+            sides.setdefault("tie", column)
     pair = _named_sides(table)
-    group = [sides[side] for side in ("left", "right") if side in sides]
-    if len(group) < 2 or not pair or not all(is_numeric(table, column) for column in group):
+    group = [sides[side] for side in ("left", "right", "tie") if side in sides]
+    if not {"left", "right"} <= sides.keys() or not pair or not all(is_numeric(table, column) for column in group):
         return None
     winner, weight = free_name(table, "winner"), free_name(table, "weight")
     names = {column: side for side, column in sides.items()}
     found = unpivot(table, group, names, winner, weight)
     never = np.nan_to_num(parse_numbers(found.load([weight], None)[weight]), nan=1.0) == 0
-    note = f"{list_names(group)} were read as how often each side won."
+    note = f"{list_names(group)} were read as how often each side won{' or both tied' if 'tie' in sides else ''}."
     return replace(
         found,
         blank_rows=never if found.blank_rows is None else found.blank_rows | never,
+        entries=0,
+        part_of=np.repeat(np.arange(table.rows), len(group)),
         roles={**table.roles, **pair, "winner": winner, "weight": weight},
         notes=(*table.notes, note),
     )
+
+
+def _ticked_sides(table: SourceTable) -> SourceTable | None:
+    """Return the winner of each row if two columns say for each side whether it won: a_wins, b_wins."""
+    sides: dict[str, str] = {}
+    for column in table.columns:
+        if (match := _TICKED.fullmatch(normalize_name(column))) is not None:
+            sides.setdefault("left" if (match[1] or match[2]) in _FIRST else "right", column)
+    cells = _labels(table, [sides["left"], sides["right"]]) if len(sides) == 2 and _named_sides(table) else None
+    if cells is None or any(not {*c.drop_nulls().str.to_lowercase()} <= {"true", "false"} for c in cells):
+        return None
+    won = [(c.str.to_lowercase() == "true").fill_null(False) for c in cells]
+    words = pl.when(won[0] & ~won[1]).then(pl.lit("left")).when(won[1] & ~won[0]).then(pl.lit("right"))
+    winner = free_name(table, "winner")
+    note = f"{sides['left']!r} and {sides['right']!r} say who won; neither or both is a tie."
+    said = pl.select(words.otherwise(pl.lit("tie")).alias(winner))
+    return with_columns_computed(table, said, roles={**table.roles, "winner": winner}, notes=(*table.notes, note))
 
 
 _GAMES = re.compile(r"[01½=]+")
@@ -571,6 +667,7 @@ def read_crosstable(table: SourceTable) -> SourceTable | None:
         roles={"left": "left", "right": "right", "winner": "winner"},
         positions_known=False,
         frame_backend=table.frame_backend,
+        entries=table.rows,
     )
 
 
@@ -606,6 +703,9 @@ def _raters(table: SourceTable) -> SourceTable | None:
     if _named_sides(table) is not None:  # answers to comparisons, not grades
         return None
     group = [column for column in table.columns if _RATER.fullmatch(normalize_name(column))]
+    if not group:
+        group = [column for column in table.columns if _BRIEF_RATER.fullmatch(normalize_name(column))]
+        group = group if len(group) >= _MIN_LISTED else []
     item = _item_column(table, [column for column in table.columns if column not in group])
     if len(group) < _MIN_RATERS or not item or not all(is_numeric(table, column) for column in group):
         return None
@@ -614,6 +714,7 @@ def _raters(table: SourceTable) -> SourceTable | None:
 
 def _grades_of_items(table: SourceTable, group: Sequence[str], item: str) -> SourceTable:
     """Return one row per grade of a table with items in rows and annotators in columns."""
+    table = _without_totals(table)
     who, grade = free_name(table, "annotator"), free_name(table, "grade")
     note = (
         f"Each row is an item, and its grades by {len(group)} annotators are in {list_names(group)}: larger is better."
@@ -629,8 +730,9 @@ def _item_column(table: SourceTable, columns: Sequence[str]) -> str:
         return ""
     named = {normalize_name(column): column for column in columns}
     found = [named[name] for word in ITEM_WORDS for name in (f"{word}name", word, f"{word}id") if name in named]
-    if found:
-        return found[0]
+    if found or "name" in named:
+        return found[0] if found else named["name"]
+    columns = [column for column in columns if normalize_name(column) not in NOT_ITEMS - {""}]
     cells = table.load(columns, None) if columns else pl.DataFrame()
     plain = [c for c in columns if not _holds_objects(cells[c]) and cells[c].n_unique() == table.rows]
     return plain[0] if len(plain) == 1 else ""
@@ -638,3 +740,69 @@ def _item_column(table: SourceTable, columns: Sequence[str]) -> str:
 
 def _holds_objects(column: pl.Series) -> bool:
     return column.dtype.is_nested() or column.dtype == pl.Object
+
+
+# Two items in one text: the question of a form (Which is nicer, tea or milk?), or a cell such as "tea vs milk".
+
+_VERSUS = re.compile(r"\s*(?P<left>\S.*?)\s+(?:vs\.?|versus|v\.)\s+(?P<right>.*\S)\s*", re.IGNORECASE)
+_MOST_ANSWERS = 6
+
+
+def read_pairs_in_text(table: SourceTable) -> SourceTable | None:
+    """Return one comparison per answer if columns are questions about two items, or if a column says who met."""
+    if not table.rows or _named_sides(table) is not None:
+        return None
+    return _questions(table) or _met(table)
+
+
+def _questions(table: SourceTable) -> SourceTable | None:
+    """Return one row per answer if two or more columns are questions that name both items of their answers."""
+    answers: dict[str, set[str]] = {}
+    for column in table.columns:
+        cells = _labels(table, [column])
+        found = set() if cells is None else {*cells[0].drop_nulls().unique().head(_MOST_ANSWERS).to_list()}
+        named = {word for word in found if not is_outcome_word(word)}
+        if 0 < len(named) <= 2 and len(found) < _MOST_ANSWERS and all(_says(column, word) for word in named):
+            answers[column] = named
+    every = {item for items in answers.values() for item in items}
+    pairs = {column: _two_of(column, every) for column in answers}
+    group = [column for column, pair in pairs.items() if len(pair) == 2 and answers[column] <= {*pair}]
+    if len(group) < 2:
+        return None
+    question, answer, who = (free_name(table, name) for name in ("question", "answer", "row"))
+    found = unpivot(table, group, {column: column for column in group}, question, answer)
+    asked = found.load([question], None)[question].to_list()
+    computed = {side: [pairs[column][n] for column in asked] for n, side in enumerate(("left", "right"))}
+    if not (voter := _voter(table)):
+        voter, computed[who] = who, [name for name in _row_names(table) for _ in group]
+    found = with_columns_computed(found, pl.DataFrame(computed))
+    note = f"Each row is an annotator, and {list_names(group)} are questions about two items each."
+    roles = {**table.roles, "annotator": voter, "left": "left", "right": "right", "winner": answer}
+    return replace(found, roles=roles, positions_known=False, notes=(*table.notes, note))
+
+
+def _says(question: str, item: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(item)}(?!\w)", question, re.IGNORECASE) is not None
+
+
+def _two_of(question: str, items: set[str]) -> list[str]:
+    """Return the items that a question names, in its order; New York is not York."""
+    longest_first = sorted(items, key=len, reverse=True)
+    pattern = "|".join(rf"(?<!\w){re.escape(item)}(?!\w)" for item in longest_first)
+    by_name = {item.casefold(): item for item in items}
+    return list(dict.fromkeys(by_name.get(found.casefold(), found) for found in re.findall(pattern, question, re.I)))
+
+
+def _met(table: SourceTable) -> SourceTable | None:
+    """Return the two sides of a column whose cells are all such as "tea vs milk"."""
+    for column in table.columns:
+        cells = _labels(table, [column])
+        texts = [] if cells is None else [text for text in cells[0].to_list() if text]
+        if texts and all(_VERSUS.fullmatch(text) for text in texts):
+            parsed = [_VERSUS.fullmatch(text or "") for text in cells[0].to_list()]  # type: ignore[index]
+            sides = {side: [match and match[side] for match in parsed] for side in ("left", "right")}
+            frame = pl.DataFrame(sides, schema=dict.fromkeys(sides, pl.String))
+            note = f"The cells of {column!r} were read as the two sides of a comparison."
+            roles = {**table.roles, "left": "left", "right": "right"}
+            return with_columns_computed(table, frame, roles=roles, notes=(*table.notes, note))
+    return None

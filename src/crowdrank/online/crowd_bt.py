@@ -115,7 +115,7 @@ class CrowdBT(ColumnarModel):
                 f"Eq. 19 left [0, 1] in {outside} of {len(answers.left)} judgments; the stable form was used there. "
                 f'The variances are too large for a Taylor series. Set win_probability="stable".',
                 DataWarning,
-                stacklevel=3 if isinstance(answers, OneAnswer) else 4,
+                stacklevel=4,
             )
         return answers.n_ties if self.ties == "drop" else 0
 

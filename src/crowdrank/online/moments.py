@@ -25,6 +25,7 @@ from crowdrank.arrays import IntArray
 from crowdrank.engines.compilation import compiled
 from crowdrank.online.beliefs import Beliefs
 
+_LARGEST_EXPONENT = 700.0
 MIN_VARIANCE_FACTOR = 1e-4
 """κ: an update leaves at least this share of a variance."""
 
@@ -79,17 +80,36 @@ def update_quality(truthful: Any, alpha: Any, beta: Any) -> tuple[Any, Any]:
     return count * mean, count * (1.0 - mean)
 
 
-def exact_score_derivatives(lead: float, variance: float, alpha: float, beta: float) -> tuple[float, float, float]:
-    """Like `score_derivatives`, but averaged over d by numerical integration; the third number is C₁.
+def near_sums(lead: float, variance: float, step: float, n_steps: int) -> tuple[float, float, float, float]:
+    """Weighted sums of 1, F, f′ and f″ for F = σ(d) over d = lead ± n·step, with weights exp(−½(n·step)²/variance).
 
-    `variance` is σᵢ² + σⱼ². The answer depends on d = sᵢ − sⱼ ~ N(lead, variance) alone, with likelihood proportional
-    to f(d) = β + (α − β)·F(d), F logistic. By Stein's lemma the posterior moments of d, and so those of both scores,
-    follow from E f′/E f and E f″/E f.
+    Exponentials follow from those of the neighbouring d by a multiplication.
     """
-    # Trapezoidal rule: its errors are exp(−2π²/step), from the poles of F at ±iπ, and exp(−2π²·variance/step²).
-    deviation = math.sqrt(variance)
-    step = min(0.6, 0.7 * deviation)
-    n_steps = int(9.0 * deviation / step)
+    above = below = math.exp(lead)
+    grow = math.exp(step)
+    shrink = 1.0 / grow
+    weight, ratio = 1.0, math.exp(-0.5 * step * step / variance)
+    square = ratio * ratio
+    inverse = 1.0 / (1.0 + above)
+    truthful = above * inverse
+    first = truthful * inverse
+    total, second = 1.0, first * (inverse - truthful)
+    for _ in range(n_steps):
+        weight *= ratio
+        ratio *= square
+        above *= grow
+        below *= shrink
+        a, b = 1.0 / (1.0 + above), 1.0 / (1.0 + below)
+        p, q = above * a, below * b
+        total += 2.0 * weight
+        truthful += weight * (p + q)
+        first += weight * (p * a + q * b)
+        second += weight * (p * a * (a - p) + q * b * (b - q))
+    return total, truthful, first, second
+
+
+def far_sums(lead: float, variance: float, step: float, n_steps: int) -> tuple[float, float, float, float]:
+    """Like `near_sums`, where e^d would overflow."""
     total = truthful = first = second = 0.0
     for n in range(-n_steps, n_steps + 1):
         weight = math.exp(-0.5 * (n * step) ** 2 / variance)
@@ -101,12 +121,36 @@ def exact_score_derivatives(lead: float, variance: float, alpha: float, beta: fl
         truthful += weight * p
         first += weight * p_variance
         second += weight * p_variance * (1.0 - 2.0 * p)
+    return total, truthful, first, second
+
+
+def exact_score_derivatives(lead: float, variance: float, alpha: float, beta: float) -> tuple[float, float, float]:
+    """Like `score_derivatives`, but averaged over d by numerical integration; the third number is C₁.
+
+    `variance` is σᵢ² + σⱼ². The answer depends on d = sᵢ − sⱼ ~ N(lead, variance) alone, with likelihood proportional
+    to f(d) = β + (α − β)·F(d), F logistic. By Stein's lemma the posterior moments of d, and so those of both scores,
+    follow from E f′/E f and E f″/E f.
+    """
+    # Trapezoidal rule: its errors are exp(−2π²/step), from the poles of F at ±iπ, and exp(−2π²·variance/step²).
+    deviation = math.sqrt(variance)
+    step = min(0.6, 0.7 * deviation)
+    n_steps = int(9.0 * deviation / step)
+    if abs(lead) + 10.0 * deviation < _LARGEST_EXPONENT:
+        total, truthful, first, second = near_sums(lead, variance, step, n_steps)
+    else:
+        total, truthful, first, second = far_sums(lead, variance, step, n_steps)
     scale = (alpha - beta) / (beta * total + (alpha - beta) * truthful)
     return scale * first, scale * second - (scale * first) ** 2, truthful / total
 
 
 @compiled(
-    score_derivatives, variance_factor, win_probability, win_probability_taylor, update_quality, exact_score_derivatives
+    score_derivatives,
+    win_probability,
+    win_probability_taylor,
+    update_quality,
+    near_sums,
+    far_sums,
+    exact_score_derivatives,
 )
 def fold(  # type: ignore[no-untyped-def]
     left, right, outcome, annotator, weight, mean, variance, alpha, beta, exact, taylor, ties
@@ -142,8 +186,9 @@ def fold(  # type: ignore[no-untyped-def]
                             outside += 1
                 new_alpha, new_beta = update_quality(truthful, alpha[k], beta[k])
                 shift += share * side * slope
-                factor_i += share * (variance_factor(variance[i], curvature) - 1.0)
-                factor_j += share * (variance_factor(variance[j], curvature) - 1.0)
+                # `variance_factor` without NumPy's function, which takes long on a single number
+                factor_i += share * (max(1.0 + variance[i] * curvature, MIN_VARIANCE_FACTOR) - 1.0)
+                factor_j += share * (max(1.0 + variance[j] * curvature, MIN_VARIANCE_FACTOR) - 1.0)
                 alpha_change += share * (new_alpha - alpha[k])
                 beta_change += share * (new_beta - beta[k])
             mean[i] += variance[i] * shift

@@ -229,6 +229,10 @@ class Glicko2(ColumnarModel):
     def new_item(self) -> Mapping[str, float]:
         return {"mean": self.initial, "variance": self.prior_scale**2, "volatility": self.volatility}
 
+    @property
+    def changes_only_the_judged(self) -> bool:
+        return self.period == "judgment"
+
     def update_columns(
         self,
         answers: Answers | OneAnswer,

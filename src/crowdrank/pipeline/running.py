@@ -16,7 +16,6 @@ from crowdrank.data.side_information import describe_kinds, encode_gold
 from crowdrank.engines import LOCAL, Engine, ProgressEngine, open_engine
 from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, SettingError
 from crowdrank.io import ImportReport
-from crowdrank.leaderboard.options import default_choice, feature_settings, with_feature_sides, with_uncontrolled_ranks
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.base import model_settings
 from crowdrank.models.selection import (
@@ -101,12 +100,15 @@ def prepare(
     items = ItemInformation.read(source, options)
     judgments, report = read_judgments(source, options, items.columns_to_read, stage)
     if options.has_boards:
-        from crowdrank.leaderboard.categories import check_boards
+        from crowdrank.pipeline.categories import check_boards
 
         check_boards(judgments, options)
-    judgments = with_feature_sides(judgments, items.feature_sides)
+    if items.feature_sides:
+        from crowdrank.pipeline.adjustments import with_feature_sides
+
+        judgments = with_feature_sides(judgments, items.feature_sides)
     if options.exclude or options.aliases:
-        from crowdrank.leaderboard.publishing import with_aliases, without_annotators
+        from crowdrank.pipeline.publishing import with_aliases, without_annotators
 
         judgments = with_aliases(without_annotators(judgments, options.exclude), options.aliases)
     if options.system is None and options.by is None:
@@ -117,11 +119,11 @@ def prepare(
     if people and options.people is None and model.accepts_people:
         choice = replace(choice, notes=(describe_kinds(people), *choice.notes))
     if options.changes_publication:
-        from crowdrank.leaderboard.publishing import check_publishable
+        from crowdrank.pipeline.publishing import check_publishable
 
         check_publishable(options, model, judgments.items)
     if options.time:
-        from crowdrank.leaderboard.over_time import check_drift
+        from crowdrank.pipeline.adjustments import check_drift
 
         check_drift(options, model, judgments)
     filled, filling = _fill_missing(judgments, options.missing)
@@ -180,12 +182,7 @@ def _choose_model(
         gold=options.gold_pairs is not None and not are_agreed(options.gold_pairs),
     )
     if options.model is None:
-        choice = default_choice(judgments, options, default.name)
-        if choice is None and options.by is not None:
-            from crowdrank.leaderboard.categories import default_for_categories
-
-            choice = default_for_categories(judgments)
-        return choice or default
+        return _default_with_options(judgments, options, default)
     from crowdrank.evaluation import compare_models
 
     if isinstance(judgments, Comparisons):  # the compared models get the requested features and no others
@@ -208,6 +205,19 @@ def _choose_model(
     return ModelChoice(found.model, found.why, compared=True, notes=notes)
 
 
+def _default_with_options(judgments: Judgments, options: RankOptions, default: ModelChoice) -> ModelChoice:
+    """The default model, or the one that has what the options ask for."""
+    if options.control or options.time:
+        from crowdrank.pipeline.adjustments import default_with_adjustment
+
+        return default_with_adjustment(judgments, options, default.name)
+    if options.by is not None:
+        from crowdrank.pipeline.categories import default_for_categories
+
+        return default_for_categories(judgments)
+    return default
+
+
 def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
     """The model with its settings; raises if the engine cannot run it."""
     given = None if options.model is None or isinstance(options.model, str) else options.model
@@ -218,10 +228,13 @@ def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
             f"{', '.join(models_that('distributable'))}."
         )
     settings = parse_settings(cls, options.settings, options.seed)
-    if options.model != AUTO or has_setting(cls, "features"):  # a comparison of models may find features useless
+    # a comparison of models may find features useless
+    if options.features and (options.model != AUTO or has_setting(cls, "features")):
+        from crowdrank.pipeline.adjustments import feature_settings
+
         settings |= feature_settings(cls, choice.name, options)
     if options.by is not None:
-        from crowdrank.leaderboard.categories import pooling_settings
+        from crowdrank.pipeline.categories import pooling_settings
 
         settings |= pooling_settings(cls, choice.name)
     if options.measure is not None and has_setting(cls, "measure"):  # crowd-agg orders by it in its own way
@@ -373,12 +386,12 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         engine = resources.enter_context(_engine(options, label, stage))
         ranking = _fit(prepared, engine, init, options.uncertainty, options.cluster)
         if options.time:
-            from crowdrank.leaderboard.over_time import with_drift
+            from crowdrank.pipeline.adjustments import with_drift
 
             ranking = with_drift(prepared.model, prepared.converted, ranking, options)
         ranking = replace(ranking, simultaneous=options.simultaneous)
         if options.criteria:
-            from crowdrank.leaderboard.categories import with_weighted_overall
+            from crowdrank.pipeline.categories import with_weighted_overall
 
             ranking = with_weighted_overall(ranking, options.weights)
         if options.measure == "ndcg" and not has_setting(type(prepared.model), "measure"):
@@ -390,6 +403,8 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
             compared = _with_wide_prior(prepared, ranking, engine, options.uncertainty)
             systems = prepared.items.compare_systems(prepared.judgments, compared, options)
         if options.control:
+            from crowdrank.pipeline.adjustments import with_uncontrolled_ranks
+
             ranking = with_uncontrolled_ranks(ranking, _fit_uncontrolled(prepared, engine, ranking))
     raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
     notes = [*opening_notes(prepared), *_collect_notes(ranking, raised, evaluation)]
@@ -419,7 +434,7 @@ def _publish(ranking: Ranking, options: RankOptions, earlier: Ranking | None) ->
     """The ranking as it is published, and notes."""
     if not options.changes_publication:
         return ranking, []
-    from crowdrank.leaderboard.publishing import publish
+    from crowdrank.pipeline.publishing import publish
 
     return publish(ranking, options, earlier)
 
@@ -435,10 +450,10 @@ def _engine(options: RankOptions, label: str, stage: Stage) -> Iterator[Engine]:
     """The engine, which shows how many passes over the data it has made."""
     with ExitStack() as stack:
         update = stack.enter_context(stage(label))
-        named = options.engine is None or isinstance(options.engine, str)
-        engine: Any = options.engine
-        if named:
-            engine = stack.enter_context(open_engine(engine, options.scheduler, options.memory))
+        engine: Any = LOCAL if options.engine is None else options.engine
+        if options.opens_engine:
+            name: Any = options.engine
+            engine = stack.enter_context(open_engine(name, options.scheduler, options.memory))
         yield ProgressEngine(engine, lambda count: update(f"pass {count:,}"))
 
 
@@ -457,7 +472,7 @@ def _fit(
     engine = engine if model.distributable else LOCAL
     ranking = model.fit(data, engine=engine, init=init, side_information=known)
     if cluster is not None and uncertainty != "none":
-        from crowdrank.leaderboard.clusters import with_cluster_errors
+        from crowdrank.pipeline.adjustments import with_cluster_errors
 
         return with_cluster_errors(model, data, ranking, cluster, uncertainty, known)
     if uncertainty == "bootstrap":

@@ -14,10 +14,8 @@ from crowdrank.data import Comparisons, Judgments, Rankings, Ratings, people_fro
 from crowdrank.engines import Engine, check_engine
 from crowdrank.errors import CrowdrankError, FormatError, SettingError, UnknownNameError
 from crowdrank.io import ImportReport, needs_scan, read, read_with_report
-from crowdrank.leaderboard.categories import as_boards, join_criteria
-from crowdrank.leaderboard.options import LeaderboardOptions
 from crowdrank.models import Model
-from crowdrank.results import Ranking
+from crowdrank.results import SCALES, Ranking
 
 if TYPE_CHECKING:
     from crowdrank.data import AnnotatorDetails
@@ -39,7 +37,7 @@ _NOT_WITH_MEASURE = ("by", "criteria", "control", "time", "system", "score_scale
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankOptions(LeaderboardOptions):
+class RankOptions:
     """The options of `rank`, checked before anything is read.
 
     Each is described in `rank`; `settings` holds the settings of the model. Text values of settings are converted to
@@ -71,23 +69,48 @@ class RankOptions(LeaderboardOptions):
     level: float = 0.95
     simultaneous: bool = False
     measure: str | None = None
+    items: Any = None
+    items_columns: ColumnRoles = field(default_factory=dict)
+    system: str | None = None
+    features: Sequence[str] = ()
+    control: bool = False
+    exclude: Sequence[str] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    by: str | None = None
+    criteria: Sequence[str] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+    cluster: str | None = None
+    score_scale: str | None = None
+    anchors: Mapping[str, float] = field(default_factory=dict)
+    link_to: Ranking | str | PathLike[str] | None = None
+    min_comparisons: int = 0
+    time: str | int | bool | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.uncertainty not in UNCERTAINTY_METHODS:
             raise SettingError(f"uncertainty must be model, bootstrap or none, got {self.uncertainty!r}.")
         if self.missing is not None and self.missing not in MISSING_RULES:
             raise SettingError(f"missing must be unknown or worse, got {self.missing!r}.")
+        if self.control and not self.features:
+            raise SettingError("control=True needs features= whose effect is to be removed.")
         if self.control and self.model == AUTO:
             raise SettingError("control=True needs bradley-terry or thurstone; model='auto' compares others too.")
+        _check_scale(self)
+        if any(not 0 <= weight < float("inf") for weight in self.weights.values()):
+            raise SettingError(f"weights= must be zero or more, got {dict(self.weights)}.")
+        if self.time and (self.control or self.cluster is not None or self.by or self.criteria):
+            raise SettingError("time= cannot be combined with control=, cluster=, by= or criteria=.")
+        if self.min_comparisons < 0:
+            raise SettingError(f"min_comparisons must be zero or more, got {self.min_comparisons}.")
         if self.by or self.criteria or self.weights:
             _check_combinable(self)
         if self.measure is not None:
             _check_measure(self)
         if not 0 < self.level < 1:
             raise SettingError(f"level must be between 0 and 1, got {self.level}.")
-        if self.engine is None or isinstance(self.engine, str):
-            check_engine(self.engine, self.scheduler, self.memory)
+        if self.opens_engine:
+            name: Any = self.engine
+            check_engine(name, self.scheduler, self.memory)
 
     @property
     def roles(self) -> dict[str, str | None]:
@@ -102,12 +125,45 @@ class RankOptions(LeaderboardOptions):
         return {**self.columns, **({} if self.query is None else {"query": self.query or None})}
 
     @property
+    def opens_engine(self) -> bool:
+        """Whether an engine is opened for this call; otherwise it is the local one, or one that the caller opened."""
+        asked = self.scheduler is not None or self.memory is not None
+        return isinstance(self.engine, str) or (self.engine is None and asked)
+
+    @property
+    def board_column(self) -> str | None:
+        """The column whose values are leaderboards of their own; None without one, or with several of winners."""
+        return self.by or (self.criteria[0] if len(self.criteria) == 1 else None)
+
+    @property
+    def has_boards(self) -> bool:
+        """Whether there are several leaderboards: one per category or criterion."""
+        return bool(self.by or self.criteria)
+
+    @property
+    def changes_publication(self) -> bool:
+        """Whether scores are shown on another scale, or some items apart as provisional."""
+        scaled = self.score_scale is not None or bool(self.anchors) or self.link_to is not None
+        return scaled or self.min_comparisons > 0 or self.has_boards
+
+    @property
     def has_side_information(self) -> bool:
         return self.gold_pairs is not None or bool(self.annotator_quality) or bool(self.annotator_order)
 
 
+def _check_scale(options: RankOptions) -> None:
+    if options.score_scale is not None and options.score_scale not in SCALES:
+        raise UnknownNameError("scale", options.score_scale, SCALES)
+    if options.anchors and options.score_scale not in ("elo", "jod"):
+        raise SettingError("anchors= needs score_scale='elo' or score_scale='jod'.")
+    if options.anchors and options.link_to is not None:
+        raise SettingError("link_to= fixes the scale by the items of another ranking: leave anchors= out.")
+    if options.link_to is not None and options.score_scale == "probability":
+        raise SettingError("link_to= needs a scale without limits, not score_scale='probability'.")
+
+
 def _check_combinable(options: RankOptions) -> None:
-    from crowdrank.leaderboard.categories import check_combinable
+    from crowdrank.pipeline.categories import check_combinable
 
     names_query = bool(options.query or options.columns.get("query"))
     check_combinable(options, options.uncertainty, options.model == AUTO, names_query)
@@ -123,7 +179,7 @@ def _check_measure(options: RankOptions) -> None:
 
 
 def _names_query(cluster: str) -> bool:
-    from crowdrank.leaderboard.clusters import names_query
+    from crowdrank.pipeline.adjustments import names_query
 
     return names_query(cluster)
 
@@ -149,7 +205,11 @@ def read_judgments(
         described = {"columns": options.columns or options.query, **in_memory_only}
         if given := [name for name, value in described.items() if value not in (None, {})]:
             raise SettingError(f"{given[0]}= describes a file or table, but the source is {type(source).__name__}.")
-        return (source if options.board_column is None else as_boards(source, options.board_column)), None
+        if options.board_column is None:
+            return source, None
+        from crowdrank.pipeline.categories import as_boards
+
+        return as_boards(source, options.board_column), None
     is_path = isinstance(source, str | PathLike)
     label = f"Reading {Path(source).name}" if is_path else "Reading the table"
     if not is_path or not _is_streamed(source, options):
@@ -176,6 +236,8 @@ def _read_criteria(
     source: Any, options: RankOptions, features: Sequence[str], stage: Stage
 ) -> tuple[Judgments, ImportReport | None]:
     """Read a source with a column of winners for each criterion."""
+    from crowdrank.pipeline.categories import join_criteria
+
     reports: list[ImportReport | None] = []
 
     def read_column(column: str) -> Comparisons:
@@ -305,8 +367,7 @@ class ItemInformation:
         if options.items is None and options.system is None and not options.features and options.cluster is None:
             return cls(None, (), None, ())
         from crowdrank.io import find_side_columns, read_items
-        from crowdrank.leaderboard.clusters import ANNOTATOR
-        from crowdrank.leaderboard.options import find_feature_sides
+        from crowdrank.pipeline.adjustments import ANNOTATOR, find_feature_sides
 
         with columns_named_by("items_columns"):
             table = None if options.items is None else read_items(options.items, options.items_columns)

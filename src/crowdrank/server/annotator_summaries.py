@@ -20,6 +20,7 @@ from crowdrank.storage.judgments import iso_time
 
 Json = dict[str, Any]
 
+_MAX_PLOTTED = 200
 HISTOGRAM_EDGES = (1, 2, 3, 5, 8, 13, 21, 34, 60)
 """Bin edges of the histogram of response times, in seconds."""
 
@@ -32,6 +33,26 @@ def summarise(projection: Projection, board: Board) -> list[Json]:
             _summary(projection, annotator, verdict_by_name.get(annotator.name), quality_by_name.get(annotator.name))
             for annotator in projection.annotators.values()
         ]
+
+
+def dashboard(projection: Projection) -> Json:
+    """Return what the overview plots.
+
+    Returns
+    -------
+    dict
+        `votes`: pairs of a time in seconds since 1970 and the number of votes that count until then, at most 200;
+        `seconds`: the distribution of response times, by `HISTOGRAM_EDGES`.
+    """
+    with projection.lock:
+        counted = np.flatnonzero(projection.votes.counts)
+        times = np.array(projection.vote_times, np.float64)[counted] / 1e6
+        taken = np.array(projection.response_ms, np.float64)
+    shown = np.unique(np.linspace(0, len(times) - 1, min(len(times), _MAX_PLOTTED)).astype(int)) if len(times) else []
+    return {
+        "votes": [(float(times[n]), int(n) + 1) for n in shown],
+        "seconds": _histogram(taken[taken >= 0] / 1000),
+    }
 
 
 def ranks_without(board: Board, name: str) -> list[Json]:

@@ -237,7 +237,9 @@ class AssignmentService:
                 task = request.attempt(partial(self._assignment_task, request, pending))
                 if task is not None:
                     tasks[request] = task
-        for request, job in zip(tasks, self._collection.writer.run_all(list(tasks.values())), strict=True):
+        # A question that a power cut loses is asked again. The answer to a question makes both durable.
+        jobs = self._collection.writer.run_all(list(tasks.values()), durable=False)
+        for request, job in zip(tasks, jobs, strict=True):
             request.next_question = request.attempt(partial(self._assigned, request.annotator, job))
 
     def _without_choice(self, annotator: Annotator, held: Assignment | None) -> Json | None:

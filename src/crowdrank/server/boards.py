@@ -11,7 +11,7 @@ import math
 import shlex
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -43,12 +43,16 @@ from crowdrank.results import Ranking
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import models_among
 from crowdrank.storage import Collection
+from crowdrank.storage.judgments import iso_time
 
 # Statistics that a board shows next to the ranking: decision status, reliability and history.
 
 Json = dict[str, Any]
 
 _HISTORY_POINTS = 8
+_LEADERS = 6
+"""Items whose ranks the history shows."""
+_NONE: Mapping[int, int] = MappingProxyType({})
 _FORECAST_PATHS = 50
 
 
@@ -191,10 +195,18 @@ def reliability_summary(judgments: Comparisons, model: Model) -> Json | None:
     }
 
 
-def board_history(judgments: Judgments, current: Ranking, method: BoardMethod) -> tuple[Json, ...]:
-    """Fit the first eighth, quarter, … of the votes: mean standard error, and Kendall's τ with the current order.
+def board_history(
+    judgments: Judgments,
+    current: Ranking,
+    method: BoardMethod,
+    times: Sequence[int] = (),
+    leaders: Mapping[int, int] = _NONE,
+) -> tuple[Json, ...]:
+    """Fit the first eighth, quarter, … of the votes.
 
-    If the ranking is that of the people, there is none before their first vote.
+    Every point has the mean standard error, Kendall's τ with the current order, the time of the last of these votes
+    (if `times` has one per judgment), and the ranks of the leaders, which are ids by code. If the ranking is that of
+    the people, there is no point before their first vote.
     """
     if len(judgments) < 2 * _HISTORY_POINTS:
         return ()
@@ -210,8 +222,15 @@ def board_history(judgments: Judgments, current: Ranking, method: BoardMethod) -
         seen = early.n_judgments_per_item > 0
         tau = kendall_correlation(board.scores[seen], current.scores[seen]) if seen.sum() > 1 else float("nan")
         error = float(np.mean(board.uncertainty.std_error[seen]))
+        ranks = [{"id": id_, "rank": int(board.rank[code])} for code, id_ in leaders.items() if seen[code]]
         points.append(
-            {"votes": count, "uncertainty": round(error, 4), "agreement": None if np.isnan(tau) else round(tau, 4)}
+            {
+                "votes": count,
+                "uncertainty": round(error, 4),
+                "agreement": None if np.isnan(tau) else round(tau, 4),
+                "at": iso_time(times[count - 1]) if len(times) == len(judgments) else None,
+                "ranks": ranks,
+            }
         )
     return tuple(points)
 
@@ -310,6 +329,8 @@ class BoardRow:
         Why it is above the next item.
     criteria : tuple of int or None
         Its rank by each further criterion.
+    category : str
+        The `group` of the item.
     """
 
     id: int
@@ -326,6 +347,7 @@ class BoardRow:
     provisional: bool
     explanation: str = ""
     criteria: tuple[int | None, ...] = ()
+    category: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,7 +377,8 @@ class Board:
     decision : DecisionStatus or None
     reliability : dict or None
     history : tuple of dict
-        Standard error and agreement with the current order after earlier numbers of votes.
+        After earlier numbers of votes: standard error, agreement with the current order, time, and ranks of the
+        items that lead now.
     notes : tuple of str
         The notes of the ranking.
     is_pending : bool
@@ -388,6 +411,11 @@ class Board:
     judgments: Judgments | None = field(default=None, compare=False, repr=False)
     method: BoardMethod | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def categories(self) -> list[str]:
+        """The categories of the items, in alphabetical order."""
+        return sorted({row.category for row in self.rows if row.category})
+
     def as_dict(self) -> Json:
         return {
             "seq": self.seq,
@@ -400,6 +428,7 @@ class Board:
             "is_of_people": self.is_of_people,
             "task": self.task,
             "criteria": list(self.criteria),
+            "categories": self.categories,
             "items": [{**asdict(row), "label": row.item} for row in self.rows],
             "decision": None if self.decision is None else asdict(self.decision),
             "reliability": self.reliability,
@@ -438,6 +467,7 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
     start = time.monotonic()
     items = collection.items.all(up_to=seq) if seq else {}
     visible = {(item.query, item.label): item.id for item in items.values() if not item.hidden}
+    categories = {item.id: str(item.content.get("group", "")) for item in items.values()}
     with_features = collection.log.judgments(seq)
     judgments = with_features
     if isinstance(judgments, Comparisons):
@@ -450,7 +480,7 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
         chosen_because=method.choice.reason,
         votes=len(judgments),
         annotators=len(judgments.annotators),
-        rows=tuple(_row_without_votes(query, label, id_) for (query, label), id_ in visible.items()),
+        rows=tuple(_row_without_votes(query, label, id_, categories[id_]) for (query, label), id_ in visible.items()),
         task=collection.log.task(seq) if len(judgments) else settings.task.type,
         criteria=settings.task.criteria,
         votes_of_models=method.count_by_models(judgments),
@@ -464,11 +494,16 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
         fitted = method.with_estimated_settings(ranking)
         measured = method.votes_of_people(with_features)
         reliability = reliability_summary(measured, fitted.model) if isinstance(measured, Comparisons) else None
-        history = board_history(judgments, ranking, fitted)
+        times = collection.log.judgment_times(seq)
+        history = board_history(judgments, ranking, fitted, times, _leaders(ranking, visible))
         by_criterion = [ranks_by_criterion(collection, seq, criterion, models) for criterion in settings.task.criteria]
     counted = method.votes_of_people(judgments)
     rows = [
-        replace(row, criteria=tuple(ranks.get((row.query, row.item)) for ranks in by_criterion))
+        replace(
+            row,
+            criteria=tuple(ranks.get((row.query, row.item)) for ranks in by_criterion),
+            category=categories[row.id],
+        )
         for row in _rows(ranking, counted, visible, settings.questions.min_appearances)
     ]
     ranked = {row.id for row in rows}
@@ -513,7 +548,16 @@ def rank_command(
     return f"crowdrank rank {shlex.quote(str(votes))}{known} --model {name_of(model)} {' '.join(changed)}".rstrip()
 
 
-def _row_without_votes(query: str, label: str, id_: int) -> BoardRow:
+def _leaders(ranking: Ranking, visible: Mapping[tuple[str, str], int]) -> dict[int, int]:
+    """Return the ids of the best items by code; none if there are several queries, whose ranks cannot be compared."""
+    keys = item_keys(ranking)
+    if len({query for query, _ in keys}) > 1:
+        return {}
+    shown = [code for code in ranking.order.tolist() if keys[code] in visible]
+    return {code: visible[keys[code]] for code in shown[:_LEADERS]}
+
+
+def _row_without_votes(query: str, label: str, id_: int, category: str) -> BoardRow:
     return BoardRow(
         id=id_,
         item=label,
@@ -527,6 +571,7 @@ def _row_without_votes(query: str, label: str, id_: int) -> BoardRow:
         group=None,
         votes=0,
         provisional=True,
+        category=category,
     )
 
 

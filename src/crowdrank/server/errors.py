@@ -98,27 +98,37 @@ def too_many_requests(seconds: float) -> RequestError:
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Make every failed request end in `error_response`."""
+    """Make every failed request end in `response_to`."""
 
-    @app.exception_handler(RequestError)
-    async def refused(request: Request, error: RequestError) -> Response:
+    async def failed(request: Request, error: Exception) -> Response:
+        return response_to(request, error)
+
+    for kind in (RequestError, CrowdrankError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, failed)
+
+
+def response_to(request: Request, error: Exception) -> Response:
+    """Return the response to a request that failed. An unexpected error is logged, and not shown."""
+    if isinstance(error, RequestError):
         return error_response(request, error)
-
-    @app.exception_handler(CrowdrankError)
-    async def failed(request: Request, error: CrowdrankError) -> Response:
+    if isinstance(error, CrowdrankError):
         return error_response(request, _from_error(error))
-
-    @app.exception_handler(HTTPException)
-    async def http(request: Request, error: HTTPException) -> Response:
+    if isinstance(error, HTTPException):
         messages = {404: "This page does not exist.", 405: "This method is not allowed here."}
         message = messages.get(error.status_code, error.detail)
         return error_response(request, RequestError(error.status_code, str(message), headers=error.headers))
-
-    @app.exception_handler(RequestValidationError)
-    async def malformed(request: Request, error: RequestValidationError) -> Response:
+    if isinstance(error, RequestValidationError):
         faults = [{"where": [str(part) for part in one["loc"]], "message": str(one["msg"])} for one in error.errors()]
         summary = "; ".join(f"{'.'.join(one['where'][1:]) or 'the body'}: {one['message']}" for one in faults[:3])
         return error_response(request, RequestError(422, f"Invalid request: {summary}.", detail=faults[:20]))
+    log_internal_error(route_of(request.scope), error)
+    return internal_error_response(request.scope)
+
+
+def route_of(scope: Scope) -> str:
+    """Return the pattern of the route that a request matched."""
+    path = getattr(scope.get("route"), "path", None)
+    return str(path) if path else "none"
 
 
 def error_response(request: Request, error: RequestError) -> Response:

@@ -16,7 +16,7 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crowdrank.server.errors import internal_error_response, log_internal_error
+from crowdrank.server.errors import internal_error_response, log_internal_error, route_of
 
 MAX_PUBLIC_BODY = 64 << 10
 """Bytes that anyone may send: a vote, or the form of the public link. More are only read from admins."""
@@ -58,6 +58,22 @@ def content_security_policy(image_hosts: Iterable[str] = ()) -> str:
     )
 
 
+def add_security_headers(scope: Scope, headers: list[tuple[bytes, bytes]]) -> None:
+    """Add the security headers that a response does not have yet."""
+    present = {name.lower() for name, _ in headers}
+    headers += [header for header in _RAW_HEADERS if header[0] not in present]
+    if b"content-security-policy" not in present:
+        headers.append((b"content-security-policy", _POLICY))
+    if b"cache-control" not in present:
+        is_static = scope["path"].startswith(("/static/", "/media/"))
+        headers.append((b"cache-control", b"public, max-age=3600" if is_static else b"no-store"))
+    if scope.get("scheme") == "https":
+        headers.append((b"strict-transport-security", b"max-age=31536000"))
+
+
+_POLICY = content_security_policy().encode()
+
+
 class SecurityHeadersMiddleware:
     """Adds security headers to every response and refuses bodies that are too large or too slow. Buffers nothing.
 
@@ -65,13 +81,13 @@ class SecurityHeadersMiddleware:
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app, self._policy = app, content_security_policy().encode()
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        most, length = MAX_UPLOAD if scope["path"].startswith(_UPLOAD_PATHS) else MAX_BODY, _content_length(scope)
+        most, length = MAX_UPLOAD if scope["path"].startswith(_UPLOAD_PATHS) else MAX_BODY, content_length(scope)
         large = length is None or MAX_PUBLIC_BODY < length <= most
         admin = large and scope["method"] not in ("GET", "HEAD") and await _is_admin(scope)
         limit = most if admin else MAX_PUBLIC_BODY
@@ -86,7 +102,7 @@ class SecurityHeadersMiddleware:
                     await _refuse(send_with_headers, body.refusal)
                     return
                 message["headers"] = list(message.get("headers", ()))
-                self._add_headers(scope, message["headers"])
+                add_security_headers(scope, message["headers"])
             elif refused and message.get("body") not in _REFUSALS.values():
                 return  # the app's own response to the truncated body
             await send(message)
@@ -95,17 +111,6 @@ class SecurityHeadersMiddleware:
             await _refuse(send_with_headers, 401 if most > MAX_BODY and length <= most else 413)
             return
         await self._app(scope, body, send_with_headers)
-
-    def _add_headers(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> None:
-        present = {name.lower() for name, _ in headers}
-        headers += [header for header in _RAW_HEADERS if header[0] not in present]
-        if b"content-security-policy" not in present:
-            headers.append((b"content-security-policy", self._policy))
-        if b"cache-control" not in present:
-            is_static = scope["path"].startswith(("/static/", "/media/"))
-            headers.append((b"cache-control", b"public, max-age=3600" if is_static else b"no-store"))
-        if scope.get("scheme") == "https":
-            headers.append((b"strict-transport-security", b"max-age=31536000"))
 
 
 class PrefixMiddleware:
@@ -166,7 +171,7 @@ class _LimitedBody:
         return message
 
 
-def _content_length(scope: Scope) -> int | None:
+def content_length(scope: Scope) -> int | None:
     """Return the announced length of the body; None if it is sent in pieces of unknown number."""
     headers: dict[bytes, bytes] = dict(scope["headers"])
     if b"transfer-encoding" in headers:
@@ -212,24 +217,21 @@ class AccessLogMiddleware:
         try:
             await self._app(scope, receive, send_and_note)
         except Exception as error:
-            log_internal_error(_route(scope), error)
+            log_internal_error(route_of(scope), error)
             if not status:
                 await internal_error_response(scope)(scope, receive, send_and_note)
         finally:
-            self._record(scope, status or 500, time.perf_counter() - start)
-
-    def _record(self, scope: Scope, status: int, seconds: float) -> None:
-        method, route = scope["method"] if scope["method"] in _METHODS else "other", _route(scope)
-        metrics: RequestMetrics = scope["app"].state.service.metrics
-        metrics.record(method, route, status, seconds)
-        if _logger.isEnabledFor(logging.INFO):
-            fields = {"method": method, "route": route, "status": status, "milliseconds": round(seconds * 1e3, 2)}
-            _logger.info("request", extra=fields)
+            record_request(scope, status or 500, time.perf_counter() - start)
 
 
-def _route(scope: Scope) -> str:
-    path = getattr(scope.get("route"), "path", None)
-    return str(path) if path else "none"
+def record_request(scope: Scope, status: int, seconds: float) -> None:
+    """Count a request, and log it if the level is "info"."""
+    method, route = scope["method"] if scope["method"] in _METHODS else "other", route_of(scope)
+    metrics: RequestMetrics = scope["app"].state.service.metrics
+    metrics.record(method, route, status, seconds)
+    if _logger.isEnabledFor(logging.INFO):
+        fields = {"method": method, "route": route, "status": status, "milliseconds": round(seconds * 1e3, 2)}
+        _logger.info("request", extra=fields)
 
 
 class RequestMetrics:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from crowdrank.reports.html.markup import Axis, Html, Point, join, linear, numbers, scatter, tag
+from crowdrank.reports.html.markup import Axis, Html, Point, columns, join, level, linear, numbers, scatter, tag
 from crowdrank.server.annotator_summaries import HISTOGRAM_EDGES
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import image_hosts, render_markdown
@@ -58,6 +59,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(GLOBALS)
+    environment.filters["priced"] = lambda point, price: (point[0], point[1] * price)
     return environment
 
 
@@ -122,19 +124,48 @@ def score_range(row: Json, rows: Sequence[Json]) -> Markup:
     """Draw the score of an item with its interval, on an axis that all rows share."""
     if row["score"] is None:
         return Markup("")
-    low = min(other["low"] for other in rows if other["score"] is not None)
-    high = max(other["high"] for other in rows if other["score"] is not None)
-    return interval(row["score"], row["low"], row["high"], low, high)
+    low, high, ticks = _score_axis(rows)
+    return interval(row["score"], row["low"], row["high"], low, high, ticks)
 
 
-def interval(value: float | None, low: float | None, high: float | None, minimum: float, maximum: float) -> Markup:
-    """Draw a value as a dot and its interval as a bar."""
+def score_axis(rows: Sequence[Json]) -> Markup:
+    """Draw the axis of `score_range`: its ticks with their numbers."""
+    if all(row["score"] is None for row in rows):
+        return Markup("")
+    low, high, ticks = _score_axis(rows)
+    marks = [
+        tag("text", text, x=_percent(_position(value, low, high)), y=12, text_anchor="middle") for value, text in ticks
+    ]
+    return Markup(tag("svg", *marks, width="100%", height=16, role="img", aria_label=f"Axis from {low:.2f} to {high:.2f}"))
+
+
+def _score_axis(rows: Sequence[Json]) -> tuple[float, float, list[tuple[float, str]]]:
+    """Return the ends of the axis and at most five ticks."""
+    low = min(row["low"] for row in rows if row["score"] is not None)
+    high = max(row["high"] for row in rows if row["score"] is not None)
+    ticks = list(linear("score", low, high).ticks)
+    return low, high, ticks if len(ticks) <= 5 else ticks[len(ticks) % 2 :: 2]
+
+
+def interval(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    minimum: float,
+    maximum: float,
+    ticks: Sequence[tuple[float, str]] = (),
+) -> Markup:
+    """Draw a value as a dot and its interval as a bar, over the lines of the ticks."""
     if value is None or low is None or high is None:
         return Markup("")
+    grid = [
+        tag("line", x1=at, x2=at, y1=-8, y2=24, class_="grid")
+        for at in (_percent(_position(tick, minimum, maximum)) for tick, _ in ticks)
+    ]
     ends = [_percent(_position(one, minimum, maximum)) for one in (low, high, value)]
     bar = tag("line", x1=ends[0], x2=ends[1], y1=8, y2=8, class_="range")
     dot = tag("circle", cx=ends[2], cy=8, r=4.5, class_="dot")
-    return Markup(tag("svg", bar, dot, width="100%", height=16, aria_hidden="true"))
+    return Markup(tag("svg", *grid, bar, dot, width="100%", height=16, aria_hidden="true"))
 
 
 def history_chart(history: Sequence[Json], what: str) -> Markup:
@@ -146,10 +177,70 @@ def history_chart(history: Sequence[Json], what: str) -> Markup:
     largest = max(point[what] for point in known)
     title, top = {"uncertainty": ("standard error", 1.08 * largest), "agreement": ("agreement", 1.0)}[what]
     y = linear(title, min(0.0, *(point[what] for point in known)), top or 1.0)
-    points = [Point(p["votes"], p[what], "dot", f"{p['votes']:,} votes: {p[what]:.2f}") for p in known]
+    points = [Point(p["votes"], p[what], "dot", f"{_after(p)}: {p[what]:.2f}") for p in known]
     start, end = (f"{point[what]:.2f} after {point['votes']:,} votes" for point in (known[0], known[-1]))
     description = f"{title.capitalize()}: {start}, {end}."
     return Markup(scatter(points, x, y, description, _lines(points, x, y)))
+
+
+def rank_chart(history: Sequence[Json], rows: Sequence[Json]) -> Markup:
+    """Plot the ranks of the leading items against the number of votes."""
+    names = {row["id"]: row["item"] for row in rows}
+    paths: dict[int, list[tuple[Json, int]]] = {}
+    for point in history:
+        for one in point["ranks"]:
+            if one["id"] in names:
+                paths.setdefault(one["id"], []).append((point, one["rank"]))
+    if len(history) < 2 or not paths:
+        return Markup("")
+    worst = max(rank for path in paths.values() for _, rank in path)
+    x = numbers("votes", 0.0, 1.25 * history[-1]["votes"])
+    upwards = numbers("rank", 1.0, max(worst, 2))
+    y = Axis("rank", lambda rank: 1 - upwards.position(rank), upwards.ticks)  # the best is at the top
+    drawn, points = [], []
+    for n, (id_, path) in enumerate(paths.items()):
+        line = [Point(p["votes"], rank, f"dot path-{n}", f"{names[id_]}: rank {rank} {_after(p)}") for p, rank in path]
+        line[-1] = line[-1]._replace(name=names[id_])
+        drawn.append(_lines(line, x, y, f"line path-{n}"))
+        points += line
+    said = "; ".join(f"{names[id_]}: {path[0][1]}, now {path[-1][1]}" for id_, path in paths.items())
+    return Markup(scatter(points, x, y, f"Ranks after {history[0]['votes']:,} votes and now: {said}.", join(*drawn)))
+
+
+def _after(point: Json) -> str:
+    at = point.get("at")
+    return f"after {point['votes']:,} votes" + (f" ({at[:16].replace('T', ' ')})" if at else "")
+
+
+def time_chart(series: Sequence[tuple[float, float]], title: str, limit: float | None = None, digits: int = 0) -> Markup:
+    """Plot a total against time, given as pairs of seconds since 1970 and values, with its limit if there is one."""
+    if len(series) < 2 or series[0][0] >= series[-1][0]:
+        return Markup("")
+    start, end = series[0][0], series[-1][0]
+    form = "%H:%M" if end - start < 86_400 else "%d %b"
+    moments = [start + (end - start) * share for share in (0.0, 0.5, 1.0)]
+    ticks = tuple((at, f"{datetime.fromtimestamp(at, UTC):{form}}") for at in moments)
+    x = Axis("time (UTC)", lambda at: 0.03 + 0.94 * (at - start) / (end - start), ticks)
+    largest = series[-1][1]
+    shown_limit = limit if limit is not None and limit <= 3 * largest else None
+    y = linear(title, 0.0, 1.08 * max(largest, shown_limit or 0.0) or 1.0)
+    points = [Point(at, value, "", "") for at, value in series]
+    last = [Point(*series[-1], "dot", f"{series[-1][1]:,.{digits}f}")]
+    extra = join(_lines(points, x, y), level(limit, y, f"limit {limit:,.{digits}f}") if shown_limit else "")
+    return Markup(scatter(last, x, y, f"{title.capitalize()} over time: now {largest:,.{digits}f}.", extra))
+
+
+def times_chart(counts: Sequence[int], edges: Sequence[float] = HISTOGRAM_EDGES) -> Markup:
+    """Plot how long answers took."""
+    if not any(counts):
+        return Markup("")
+    labels = [_bin_label(edges, n) for n in range(len(counts))]
+    bounds = tuple(((n + 1) / len(counts), f"{edge:g} s") for n, edge in enumerate(edges))
+    x = Axis("time per answer", lambda share: share, bounds)
+    y = numbers("answers", 0.0, 1.08 * max(counts))
+    hints = [f"{label}: {count:,}" for label, count in zip(labels, counts, strict=True)]
+    most = labels[list(counts).index(max(counts))]
+    return Markup(columns(list(counts), hints, x, y, f"Time per answer, most often {most}."))
 
 
 def histogram(counts: Sequence[int], edges: Sequence[float] = HISTOGRAM_EDGES) -> Markup:
@@ -217,7 +308,7 @@ def policies() -> list[str]:
     return list(POLICIES)
 
 
-def _lines(points: Sequence[Point], x: Axis, y: Axis) -> Html:
+def _lines(points: Sequence[Point], x: Axis, y: Axis, kind: str = "line") -> Html:
     return join(
         *(
             tag(
@@ -226,7 +317,7 @@ def _lines(points: Sequence[Point], x: Axis, y: Axis) -> Html:
                 x2=_percent(x.position(b.x)),
                 y1=_percent(1 - y.position(a.y)),
                 y2=_percent(1 - y.position(b.y)),
-                class_="line",
+                class_=kind,
             )
             for a, b in pairwise(points)
         )
@@ -259,7 +350,11 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "policies": policies,
     "qr_code": qr_code,
     "rank_interval": rank_interval,
+    "rank_chart": rank_chart,
+    "score_axis": score_axis,
     "score_range": score_range,
     "seconds": seconds,
     "tie_groups": tie_groups,
+    "time_chart": time_chart,
+    "times_chart": times_chart,
 }

@@ -141,7 +141,7 @@ class Service:
         )
         self.batcher = RequestBatcher(lambda requests: self.assignments.handle(requests))
         self.metrics = RequestMetrics()
-        self.public_board: tuple[object, bytes, str] | None = None
+        self.public_boards: tuple[object, dict[tuple[str, str], tuple[bytes, str]]] | None = None
         self._stopping = threading.Event()
         self._cleaner: threading.Thread | None = None
         self.webhooks = WebhookSender(

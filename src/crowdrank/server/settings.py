@@ -203,6 +203,8 @@ class Settings:
         The reasons for skipping that annotators choose from.
     board_public : bool, default False
         Whether everyone can see the board.
+    board_link : int, default 0
+        The number of the read-only link to the board; 0 if there is none. Another number makes another link.
     gold : tuple of pairs of str
         Pairs of items whose order is known, the better one first.
     task : TaskSettings
@@ -230,6 +232,7 @@ class Settings:
     both_bad: bool = False
     comments: bool = False
     board_public: bool = False
+    board_link: int = 0
     gold: tuple[tuple[str, str], ...] = ()
     task: TaskSettings = field(default_factory=TaskSettings)
     questions: QuestionSettings = field(default_factory=QuestionSettings)
@@ -256,6 +259,7 @@ class Settings:
         if (failures := self.questions.max_gold_failures) is not None:
             _check_range("questions.max_gold_failures", failures, 1, 1_000)
         _check_range("questions.lease_seconds", self.questions.lease_seconds, 10, 7 * 86_400)
+        _check_range("board_link", self.board_link, 0, 2**53)
         _check_range("budget.confidence", self.budget.confidence, 0.5, 0.9999)
         for name in ("votes", "per_annotator", "money", "price_per_vote"):
             if (value := getattr(self.budget, name)) is not None:

@@ -49,6 +49,10 @@ class Keys:
         """Return the token of an open question, of which the database has the nonce and a hash."""
         return base64.urlsafe_b64encode(self._derive(b"question", nonce.encode())[:16]).decode().rstrip("=")
 
+    def board_token(self, number: int) -> str:
+        """Return the token of a read-only link to the board."""
+        return base64.urlsafe_b64encode(self._derive(b"board", str(number).encode())[:16]).decode().rstrip("=")
+
     def hash_address(self, key: str) -> bytes:
         """Return a hash from which an IP address cannot be recovered by trying all of them."""
         return self._derive(b"address", key.encode("utf-8", "surrogatepass"))

@@ -115,9 +115,13 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Open the transaction of the log's only writer; it is committed when the block ends."""
-        with self._writer.begin() as connection:
+    def writing(self, durable: bool = True) -> Iterator[Connection]:
+        """Open the transaction of the log's only writer; it is committed when the block ends.
+
+        If it need not be durable, SQLite does not wait for the disk. PostgreSQL does: after its crash, other processes
+        would remember rows that no longer exist.
+        """
+        with (self._writer if durable or not self.is_sqlite else self._temporary).begin() as connection:
             if not self.is_sqlite:  # the lock is keyed by the table's oid, so that each schema has its own
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(to_regclass('log')::oid::bigint)")
             yield connection

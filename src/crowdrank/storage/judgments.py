@@ -255,24 +255,38 @@ def read(connection: Connection, last: int, including: Collection[int] = (), cri
     The annotators in `including` count even if they are excluded. With a `criterion`, the answers to it are returned.
     """
     task = task_of(connection, last)
+    columns = (
+        *(vote.c[name] for name in ("seq", "left_item", "right_item", "outcome", "annotator", "at")),
+        *(vote.c[name] for name in ("response_ms", "answer")),
+        *(assignment.c[name] for name in ("policy", "probability", "question")),
+    )
+    rows = [row._mapping for row in connection.execute(_counting(connection, columns, task, last, including))]
+    names = fetch_dict(connection, select(annotator.c.id, annotator.c.name))
+    labels = item_labels(connection)
+    if task == "pair":
+        return _comparisons(rows, names, labels, criterion)
+    return _other_judgments(task, rows, names, labels, criterion)
+
+
+def times(connection: Connection, last: int) -> list[int]:
+    """Return when the votes up to row `last` that count were stored, in the order of the log."""
+    query = _counting(connection, (vote.c.at,), task_of(connection, last), last)
+    return list(connection.scalars(query))
+
+
+def _counting(
+    connection: Connection, columns: Sequence[Any], task: str, last: int, including: Collection[int] = ()
+) -> Select[Any]:
+    """Return the query for columns of the votes that count."""
     query = (
-        select(
-            *(vote.c[name] for name in ("seq", "left_item", "right_item", "outcome", "annotator", "at")),
-            *(vote.c[name] for name in ("response_ms", "answer")),
-            *(assignment.c[name] for name in ("policy", "probability", "question")),
-        )
+        select(*columns)
         .select_from(_VOTE_WITH_ASSIGNMENT.outerjoin(withdrawal, _withdrawn_by(last)))
         .where(vote.c.seq <= last, vote.c.outcome != "skip", withdrawal.c.seq.is_(None), assignment.c.task == task)
         .order_by(vote.c.seq)
     )
     if excluded := excluded_annotators(connection, last).keys() - set(including):
         query = query.where(vote.c.annotator.not_in(sorted(excluded)))
-    rows = [row._mapping for row in connection.execute(query)]
-    names = fetch_dict(connection, select(annotator.c.id, annotator.c.name))
-    labels = item_labels(connection)
-    if task == "pair":
-        return _comparisons(rows, names, labels, criterion)
-    return _other_judgments(task, rows, names, labels, criterion)
+    return query
 
 
 def item_labels(connection: Connection) -> dict[int, tuple[str, str]]:

@@ -227,6 +227,10 @@ class Log:
             lambda connection: judgments.read(connection, self._last(connection, up_to), including, criterion)
         )
 
+    def judgment_times(self, up_to: int | None = None) -> list[int]:
+        """Return the times of the votes that count, in microseconds since 1970, in the order of `judgments`."""
+        return self._database.read(lambda connection: judgments.times(connection, self._last(connection, up_to)))
+
     def vote_rows(self, up_to: int | None = None, after: int = 0) -> Iterator[dict[str, Any]]:
         """Iterate over all votes for an export, with the status of each; read page by page.
 

@@ -234,8 +234,8 @@ class Job(Generic[T]):
 class _JobGroup:
     """Jobs that were submitted together. One group at a time is the leader, which writes for the whole queue."""
 
-    def __init__(self, jobs: list[Job[Any]]) -> None:
-        self.jobs, self.is_leader = jobs, False
+    def __init__(self, jobs: list[Job[Any]], durable: bool) -> None:
+        self.jobs, self.is_durable, self.is_leader = jobs, durable, False
         self.wake_up = threading.Event()  # set when all jobs are done, or when the group becomes the leader
 
     @property
@@ -260,12 +260,18 @@ class Writer:
         """
         return self.run_all([work])[0].result()
 
-    def run_all(self, works: Sequence[Callable[[LogTransaction], T] | Task[Any, Any, T]]) -> list[Job[T]]:
-        """Run several pieces of work in one transaction; each has its own result."""
+    def run_all(
+        self, works: Sequence[Callable[[LogTransaction], T] | Task[Any, Any, T]], *, durable: bool = True
+    ) -> list[Job[T]]:
+        """Run several pieces of work in one transaction; each has its own result.
+
+        With `durable=False`, SQLite does not wait for the disk: a power cut may lose the rows, but a crash of the
+        program does not. The next durable transaction makes them durable, too.
+        """
         if not works:
             return []
         jobs = [Job(work) for work in works]
-        group = _JobGroup(list(jobs))
+        group = _JobGroup(list(jobs), durable)
         with self._lock:
             self._queue.append(group)
             group.is_leader, self._busy = not self._busy, True
@@ -284,7 +290,8 @@ class Writer:
             while self._queue and sum(len(group.jobs) for group in groups) < MAX_JOBS:
                 groups.append(self._queue.popleft())
         try:
-            self._write([job for group in groups for job in group.jobs if not job.done])
+            durable = any(group.is_durable for group in groups)
+            self._write([job for group in groups for job in group.jobs if not job.done], durable)
         finally:
             with self._lock:  # if we were interrupted, the others go back to the front of the queue
                 self._queue.extendleft(reversed([group for group in groups if not group.done]))
@@ -304,9 +311,9 @@ class Writer:
                     self._queue[0].is_leader = True
                     self._queue[0].wake_up.set()
 
-    def _write(self, jobs: list[Job[Any]]) -> None:
+    def _write(self, jobs: list[Job[Any]], durable: bool) -> None:
         try:
-            self._database.retry(lambda: self._write_once(jobs))
+            self._database.retry(lambda: self._write_once(jobs, durable))
         except UnavailableError as error:
             for job in jobs:
                 job.fail(UnavailableError(str(error)))
@@ -315,10 +322,10 @@ class Writer:
                 jobs[0].fail(error)
             else:  # one job failed and rolled back all of them: write each in a transaction of its own
                 for job in jobs:
-                    self._write([job])
+                    self._write([job], durable)
 
-    def _write_once(self, jobs: list[Job[Any]]) -> None:
-        with self._database.writing() as connection:
+    def _write_once(self, jobs: list[Job[Any]], durable: bool) -> None:
+        with self._database.writing(durable) as connection:
             transaction = LogTransaction(connection, self._clock, self._admission)
             for batch in _independent_batches(jobs):
                 _attempt(transaction, batch)

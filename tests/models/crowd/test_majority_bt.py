@@ -53,7 +53,7 @@ def test_what_is_judged_and_noted_is_of_all_the_judgments():
     ranking = MajorityBT().fit(votes)
     assert ranking.n_judgments.tolist() == [3, 4, 3]
     (note,) = ranking.notes
-    assert note.startswith("Counting only pairs with a majority: Between 3 items")
+    assert note.startswith("Counting only pairs with a majority: Among all 3 items")
     assert "wins lead in one direction only" in note
 
 

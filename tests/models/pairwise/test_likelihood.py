@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import expit
 from scipy.stats import norm
 
-from crowdrank.inference import pair_curvature
-from crowdrank.inference.pair_curvature import PairCurvature
+from crowdrank.inference import curvature
+from crowdrank.inference.curvature import PairCurvature
 from crowdrank.models.pairwise import likelihood
 from crowdrank.models.pairwise.likelihood import (
     DAVIDSON,
@@ -31,7 +31,7 @@ THETAS = [0.3, 1.0, 2.5]
 
 def compile_from(monkeypatch, rows):
     """Use the compiled loops for tables of at least this many rows."""
-    for module in (likelihood, pair_curvature):
+    for module in (likelihood, curvature):
         monkeypatch.setattr(module, "COMPILE_MIN_ROWS", rows)
 
 
@@ -179,7 +179,7 @@ def gradient_at(shard, scores, theta, formula):
 
 
 def full_curvature(pairs, terms, size):
-    (matrix,) = pair_curvature.hessian_matrix(pairs, size)
+    (matrix,) = curvature.hessian_matrix(pairs, size)
     return np.block([[matrix, terms.border[:, None]], [terms.border[None, :], np.array([[terms.corner]])]])
 
 
@@ -213,19 +213,17 @@ def test_the_pieces_of_the_curvature_agree(formula):
     shard, scores = table()
     size = len(scores)
     pairs, terms = likelihood.evaluate(shard, scores, 0.7, formula)
-    (matrix,) = pair_curvature.hessian_matrix(pairs, size)
+    (matrix,) = curvature.hessian_matrix(pairs, size)
     np.testing.assert_allclose(np.diag(matrix), terms.diagonal, rtol=1e-10)
     np.testing.assert_allclose(matrix, matrix.T)
     np.testing.assert_allclose(matrix.sum(axis=1), 0.0, atol=1e-9)
     vectors = np.random.default_rng(1).normal(size=(size, 3))
     np.testing.assert_allclose(
-        pair_curvature.hessian_product(pairs, vectors[:, 0])[0], matrix @ vectors[:, 0], rtol=1e-9, atol=1e-9
+        curvature.hessian_product(pairs, vectors[:, 0])[0], matrix @ vectors[:, 0], rtol=1e-9, atol=1e-9
     )
-    np.testing.assert_allclose(
-        pair_curvature.hessian_product(pairs, vectors)[0], matrix @ vectors, rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(curvature.hessian_product(pairs, vectors)[0], matrix @ vectors, rtol=1e-9, atol=1e-9)
     local = np.arange(size)
-    (cells,) = pair_curvature.hessian_blocks(pairs, local * size, local, size * size)
+    (cells,) = curvature.hessian_blocks(pairs, local * size, local, size * size)
     off = cells.reshape(size, size)
     np.testing.assert_allclose(-(off + off.T), matrix - np.diag(np.diag(matrix)), atol=1e-9)
 
@@ -245,10 +243,10 @@ def test_the_compiled_loop_is_the_arrays(formula, shares, monkeypatch):
     np.testing.assert_allclose(fast.diagonal, terms.diagonal, rtol=1e-11)
     np.testing.assert_allclose(fast_pairs.curvature, pairs.curvature, rtol=1e-6)  # kept in single precision
     vector = np.random.default_rng(2).normal(size=30)
-    slow_product = pair_curvature._product_loop.function
+    slow_product = curvature._product_loop.function
     expected = np.zeros(30)
     slow_product(shard.left, shard.right, pairs.curvature, vector, expected)
-    np.testing.assert_allclose(pair_curvature.hessian_product(pairs, vector)[0], expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(curvature.hessian_product(pairs, vector)[0], expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(likelihood.win_loss_counts(shard, 30), counts_by_hand(shard, 30), rtol=1e-11, atol=1e-11)
 
 
@@ -298,8 +296,8 @@ def test_a_table_as_large_as_compiling_takes_the_compiled_road():
 def test_noise_has_the_curvature_as_its_covariance():
     shard, scores = table(rows=60, size=5)
     pairs, _ = likelihood.evaluate(shard, scores, 0.0, LOGISTIC)
-    (matrix,) = pair_curvature.hessian_matrix(pairs, 5)
-    drawn = np.concatenate([pair_curvature.sample_with_curvature(pairs, 5, 256, seed)[0] for seed in range(60)], axis=1)
+    (matrix,) = curvature.hessian_matrix(pairs, 5)
+    drawn = np.concatenate([curvature.sample_with_curvature(pairs, 5, 256, seed)[0] for seed in range(60)], axis=1)
     covariance = drawn @ drawn.T / drawn.shape[1]
     tolerance = 5 * matrix.max() / np.sqrt(drawn.shape[1])
     np.testing.assert_allclose(covariance, matrix, atol=tolerance)
@@ -312,15 +310,15 @@ def test_noise_repeats_with_its_seed_and_differs_between_shards():
     pairs, _ = likelihood.evaluate(shard, scores, 0.0, LOGISTIC)
     other = PairCurvature(pairs.left[30:], pairs.right[30:], pairs.curvature[30:])
     np.testing.assert_array_equal(
-        pair_curvature.sample_with_curvature(pairs, 5, 8, 1)[0], pair_curvature.sample_with_curvature(pairs, 5, 8, 1)[0]
+        curvature.sample_with_curvature(pairs, 5, 8, 1)[0], curvature.sample_with_curvature(pairs, 5, 8, 1)[0]
     )
     assert not np.allclose(
-        pair_curvature.sample_with_curvature(pairs, 5, 8, 1)[0], pair_curvature.sample_with_curvature(pairs, 5, 8, 2)[0]
+        curvature.sample_with_curvature(pairs, 5, 8, 1)[0], curvature.sample_with_curvature(pairs, 5, 8, 2)[0]
     )
     first = PairCurvature(pairs.left[:30], pairs.right[:30], np.ones(30))
     again = PairCurvature(other.left, other.right, np.ones(30))
     assert not np.allclose(
-        pair_curvature.sample_with_curvature(first, 5, 8, 1)[0], pair_curvature.sample_with_curvature(again, 5, 8, 1)[0]
+        curvature.sample_with_curvature(first, 5, 8, 1)[0], curvature.sample_with_curvature(again, 5, 8, 1)[0]
     )
 
 

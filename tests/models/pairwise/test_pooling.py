@@ -16,7 +16,7 @@ from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, THRESHOLD
 from crowdrank.models.pairwise.paired import pairs_of_rows
 from crowdrank.models.pairwise.pooling import EffectObjective, Layout
 from crowdrank.results import category_differences
-from tests.leaderboard.arenas import NAMES, QUALITY, arena_by_category
+from tests.pipeline.arenas import NAMES, QUALITY, arena_by_category
 
 DATA = Path(os.environ.get("CROWDRANK_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
 ARENA = DATA / "leaderbot_arena_20240814" / "chatbotarena_20240814.json"

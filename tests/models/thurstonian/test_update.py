@@ -54,8 +54,8 @@ def keys(items):
 
 
 def test_known_annotators_rank_new_queries_better_than_new_ones():
-    some = NEW.take(np.flatnonzero(np.isin(NEW.annotator, [0, 2, 3, 4])))
-    assert distance(QUICK.update(fitted(), some)) < 0.75 * distance(QUICK.fit(some))
+    some = NEW.take(np.flatnonzero(np.isin(NEW.annotator, [1, 5])))  # one of them reversed in one domain
+    assert distance(QUICK.update(fitted(), some)) < 0.5 * distance(QUICK.fit(some))
 
 
 def one_domain(queries, n_annotators, seed):

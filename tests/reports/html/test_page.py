@@ -24,7 +24,7 @@ from crowdrank import (
 from crowdrank.errors import SettingError
 from crowdrank.io import read_with_report
 from crowdrank.reports import Findings, report, write_report
-from tests.leaderboard.arenas import arena_by_category
+from tests.pipeline.arenas import arena_by_category
 from tests.reports.html.conftest import findings_of
 
 NASTY = ['<script>alert("1")</script>', "a & b", '"><img src=x onerror=alert(1)>', "' onload='x", "</style>", "ü – 漢"]

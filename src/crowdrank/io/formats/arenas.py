@@ -16,8 +16,10 @@ from crowdrank.io.formats.base import (
     load_records,
     optional,
     renamed_frame,
+    true_rows,
     winner_sides,
 )
+from crowdrank.io.rows import parse_labels
 from crowdrank.io.source_table import SourceTable, with_columns_computed
 from crowdrank.io.sources import Source
 from crowdrank.io.writer import TABLE_SUFFIXES, write_table
@@ -83,6 +85,31 @@ LMSYS_55K = Format(
     description="The arena's votes as on Kaggle: model_a, model_b and one column for each of the three outcomes.",
     known_by="columns model_a, model_b, winner_model_a and winner_model_b",
     read=_read_one_hot,
+)
+
+
+def _read_comparia(source: Source) -> SourceTable:
+    table = source.table
+    chosen, equal = (find_required(table, name, "comparia") for name in ("chosen_model_name", "both_equal"))
+    tied = true_rows(table, equal)
+    names = parse_labels(table.load([chosen], None)[chosen], strip_spaces=True)
+    winner = pl.select(pl.when(pl.lit(pl.Series(tied))).then(pl.lit("tie")).otherwise(names).alias("winner"))
+    return assign_roles(
+        with_columns_computed(table, winner),
+        "comparia",
+        left="model_a_name",
+        right="model_b_name",
+        winner="winner",
+        annotator="visitor_id?",
+        time="timestamp?",
+    )
+
+
+COMPARIA = Format(
+    name="comparia",
+    description="Votes of the arena compar:IA: two models, the chosen one, and whether both were equal.",
+    known_by="columns model_a_name, model_b_name, chosen_model_name and both_equal",
+    read=_read_comparia,
 )
 
 
@@ -176,6 +203,29 @@ MT_BENCH = Format(
 )
 
 
+_GRADE_FIELDS = {"model": pl.String, "judge": pl.List(pl.String), "score": pl.Float64}
+
+
+def _read_mt_bench_grades(source: Source) -> SourceTable:
+    found = load_records(source, _GRADE_FIELDS)
+    frame = found.frame.select(
+        "record", annotator=pl.col("judge").list.join(" "), item=pl.col("model"), grade=pl.col("score")
+    )
+    # The judge's text contained no rating.
+    missing = (frame["grade"] < 0).fill_null(False).to_numpy()
+    table = found.table(frame, set_aside={"no rating": missing})
+    return assign_roles(table, "mt-bench-grades", annotator="annotator", item="item", grade="grade")
+
+
+MT_BENCH_GRADES = Format(
+    name="mt-bench-grades",
+    description="MT-bench's grades of single answers: a model, a judge and a score from 1 to 10.",
+    known_by="columns question_id, model, judge, judgment and score, with a list as the judge",
+    recognises=lambda source: any(isinstance(record.get("judge"), list) for record in source.records),
+    read=_read_mt_bench_grades,
+)
+
+
 # AlpacaEval's annotations: a preference from 1 (the first output) to 2 (the second).
 #
 # A preference of 1.8 becomes 0.8 of a vote for the second output and 0.2 of a vote for the first, so that shares of
@@ -221,7 +271,8 @@ def _read_alpaca_eval(source: Source) -> SourceTable:
         )
         for winner, share in (("generator_1", 1 - second), ("generator_2", second))
     ]
-    table = found.table(pl.concat([whole, *parts]).sort("record", maintain_order=True), positions_known=False)
+    frame = pl.concat([whole, *parts]).sort("record", maintain_order=True)
+    table = found.table(frame, positions_known=False, part_of=frame["record"].to_numpy())
     return assign_roles(
         table, "alpaca-eval", left="left", right="right", winner="winner", annotator="annotator", weight="weight"
     )

@@ -249,8 +249,11 @@ class Records:
 
         wrong = np.flatnonzero(np.isin(record, list(self.unreadable_rows))).tolist() if self.unreadable_rows else []
         bare = table_from_frame(frame.drop(RECORD), self.source.name)
+        count = len(np.unique(record))
+        several = count < frame.height and more.get("part_of") is None
         return replace(
             bare,
+            entries=count if several else 0,
             unit="line" if by_line else "row",
             locate=locate,
             unreadable_rows={row: self.unreadable_rows[int(record[row])] for row in wrong},

@@ -30,7 +30,9 @@ _DATES, _ZONES = "%a %b %d %H:%M:%S %z %Y", {"PST": "-0800", "PDT": "-0700", "UT
 
 
 def _read_mturk(source: Source) -> SourceTable:
-    table = parse_times(_with_answers(source.table), find_optional(source.table, "SubmitTime"), _DATES, _ZONES)
+    table = parse_times(
+        _with_ticked(_with_answers(source.table)), find_optional(source.table, "SubmitTime"), _DATES, _ZONES
+    )
     status = find_required(table, "AssignmentStatus", "mturk")
     rejected = (words(table.load([status], None)[status]) == "rejected").to_numpy()
     short_names = {c: _short(c, prefix) for c in table.columns for prefix in _MTURK_PREFIXES if c.startswith(prefix)}
@@ -56,6 +58,31 @@ def _with_answers(table: SourceTable) -> SourceTable:
     found = {f"Answer.{name}": _chosen(answers.struct.field(name), keys) for name, keys in fields.items()}
     fresh = {name: column for name, column in found.items() if name not in table.columns}
     return with_columns_computed(table, pl.DataFrame(fresh)) if fresh else table
+
+
+def _with_ticked(table: SourceTable) -> SourceTable:
+    """Add a column for each question whose choices are columns of true and false: Answer.better.a, Answer.better.b."""
+    choices: dict[str, dict[str, str]] = {}
+    for column in table.columns:
+        question, _, choice = column.rpartition(".")
+        if question.startswith("Answer.") and choice not in ("", "label"):
+            choices.setdefault(question, {})[column] = choice
+    found, ticked = {}, set[str]()
+    for question, columns in choices.items():
+        frame = table.load(list(columns), None)
+        if question not in table.columns and len(columns) > 1 and all(map(_is_ticked, frame.iter_columns())):
+            said = [pl.when(words(frame[c]) == "true").then(pl.lit(choice)) for c, choice in columns.items()]
+            found[question] = pl.select(pl.coalesce(said)).to_series()
+            ticked |= columns.keys()
+    if not found:
+        return table
+    changed = with_columns_computed(table, pl.DataFrame(found))
+    # The columns of true and false would be taken for the two sides.
+    return replace(changed, columns=tuple(column for column in changed.columns if column not in ticked))
+
+
+def _is_ticked(column: pl.Series) -> bool:
+    return {*words(column).unique()} <= {"true", "false", ""}
 
 
 def _fields(texts: list[str]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ import polars as pl
 
 from crowdrank.data import LEFT, TIE, Comparisons
 from crowdrank.io.builders import is_outcome_word
-from crowdrank.io.column_roles import columns_error
+from crowdrank.io.column_roles import columns_error, named_sides
 from crowdrank.io.formats.base import (
     Format,
     Records,
@@ -194,6 +194,7 @@ def _read_min(source: Source) -> SourceTable:
 def _answer(table: SourceTable) -> str:
     """Find the column of answers by its content, because it has the name of a control."""
     sample, own = table.sample, {find_optional(table, name) for name in _OWN}
+    own |= {*named_sides(table).values()}  # items may be called A and B
     for column in table.columns:
         if column in own or sample[column].dtype.is_nested():
             continue

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.inference.gaussian_variational import NormalApproximation, gauss_hermite_draws, refine
+from crowdrank.inference.laplace import NormalApproximation, gauss_hermite_draws, refine
 from crowdrank.inference.newton import Evaluation, derivatives, maximize
 from crowdrank.models.crowd.hyperparameters import (
     IMPLAUSIBLE,

@@ -13,9 +13,8 @@ from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines import Engine
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
-from crowdrank.inference.curvature import conjugate_gradients
+from crowdrank.inference.curvature import PairCurvature, conjugate_gradients
 from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance
-from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.models.base import (
     FitOptions,
     Model,

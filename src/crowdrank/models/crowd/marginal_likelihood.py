@@ -26,7 +26,7 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
 from crowdrank.engines.compilation import compiled
-from crowdrank.inference.pair_curvature import PairCurvature
+from crowdrank.inference.curvature import PairCurvature
 from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_cdf
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers, sigmoid_pair
 

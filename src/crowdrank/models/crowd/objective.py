@@ -11,9 +11,8 @@ import numpy as np
 from crowdrank.arrays import AnyArray, FloatArray
 from crowdrank.engines import ShardedData
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
-from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.curvature import DAMPINGS, DampedCurvature, PairCurvature
 from crowdrank.inference.newton import Evaluation
-from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.inference.special import register_numba_overloads
 from crowdrank.models.crowd import likelihood
 from crowdrank.models.crowd.likelihood import (

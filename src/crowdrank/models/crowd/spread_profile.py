@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.inference.gaussian_variational import gauss_hermite_draws, log_evidence, refine
+from crowdrank.inference.laplace import gauss_hermite_draws, log_evidence, refine
 from crowdrank.inference.newton import OptimizeResult, derivatives, maximize_within
 from crowdrank.models.crowd.hyperparameters import (
     IMPLAUSIBLE,

@@ -24,7 +24,7 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
-from crowdrank.inference.pair_curvature import PairCurvature
+from crowdrank.inference.curvature import MatrixCurvature, PairCurvature
 from crowdrank.inference.special import (
     HALF_LOG_TWO_PI,
     ROOT_HALF,
@@ -56,6 +56,46 @@ class Pairs(NamedTuple):
             Pairs(self.left[a:b], self.right[a:b], self.outcome[a:b], self.weight[a:b], self.start + int(a))
             for a, b in pairwise(cuts)
         ]
+
+
+class WinMatrix(NamedTuple):
+    """All comparisons of a few items as a table, for the logistic formula.
+
+    Parameters
+    ----------
+    total : array of float, items × items
+        How often each two items were compared.
+    won : array of float
+        How often each item won, with half of its ties.
+    """
+
+    total: FloatArray
+    won: FloatArray
+    net: FloatArray
+    """Wins of the row's item over the column's minus its losses."""
+
+    @classmethod
+    def of(cls, size: int, left: AnyArray, right: AnyArray, outcome: AnyArray, weight: FloatArray | None) -> WinMatrix:
+        """Count comparisons."""
+        cells = left * np.int64(size) + right
+        lead = outcome if weight is None else outcome * weight
+        total = np.bincount(cells, weight, size * size).reshape(size, size)
+        net = np.bincount(cells, lead, size * size).reshape(size, size)
+        total, net = total + total.T, net - net.T
+        return cls(total.astype(np.float64, copy=False), 0.5 * (total + net).sum(axis=1), net)
+
+    @property
+    def rows(self) -> int:
+        return len(self.won)
+
+    def split(self, parts: int) -> list[WinMatrix]:
+        return [self]
+
+    def pairs(self) -> Pairs:
+        """One row per pair, with the share of wins as its outcome."""
+        left, right = (ends.astype(np.int32) for ends in np.nonzero(np.triu(self.total)))
+        total = self.total[left, right]
+        return Pairs(left, right, self.net[left, right] / total, total)
 
 
 class LikelihoodTerms(NamedTuple):
@@ -142,8 +182,11 @@ def outcome_probabilities(margin: AnyArray, theta: float | FloatArray, formula: 
     return np.stack(columns, axis=1)
 
 
-def win_loss_counts(shard: Pairs, size: int) -> tuple[AnyArray, AnyArray]:
+def win_loss_counts(shard: Pairs | WinMatrix, size: int) -> tuple[AnyArray, AnyArray]:
     """Wins minus losses of each item, and its number of comparisons (weighted)."""
+    if isinstance(shard, WinMatrix):
+        compared = shard.total.sum(axis=1)
+        return 2.0 * shard.won - compared, compared
     left, right, outcome, weight, _ = shard
     if shard.rows < COMPILE_MIN_ROWS:
         lead = outcome * weight
@@ -164,8 +207,14 @@ def _win_loss_loop(left, right, outcome, weight, net, total):  # type: ignore[no
         total[j] += w
 
 
-def evaluate(shard: Pairs, scores: AnyArray, theta: float, formula: int) -> tuple[PairCurvature, LikelihoodTerms]:
+def evaluate(
+    shard: Pairs | WinMatrix, scores: AnyArray, theta: float, formula: int
+) -> tuple[PairCurvature | MatrixCurvature, LikelihoodTerms]:
     """Curvature and log-likelihood terms of one shard at `scores` and θ."""
+    if isinstance(shard, WinMatrix):
+        if np.max(np.abs(scores)) <= _MAX_SCORE:
+            return _evaluate_wins(shard, scores)
+        shard = shard.pairs()
     if shard.rows < COMPILE_MIN_ROWS:
         return _evaluate_arrays(shard, scores, theta, formula)
     curvature = np.empty(shard.rows, np.float32)
@@ -200,6 +249,21 @@ def _evaluate_arrays(
         corner=float(theta_curvature.sum()),
     )
     return PairCurvature(left, right, curvature, shard.start), found
+
+
+def _evaluate_wins(shard: WinMatrix, scores: AnyArray) -> tuple[MatrixCurvature, LikelihoodTerms]:
+    """Logistic likelihood of a table of wins: one exponential per item."""
+    strength = np.exp(scores)
+    both = strength[:, None] + strength
+    share = shard.total / both
+    value = shard.won @ scores - 0.5 * float(np.vdot(shard.total, np.log(both)))
+    gradient = shard.won - strength * share.sum(axis=1)
+    share /= both
+    share *= strength
+    share *= -strength[:, None]
+    diagonal = -share.sum(axis=1)
+    share.flat[:: len(scores) + 1] = diagonal
+    return MatrixCurvature(share), LikelihoodTerms(value, gradient, diagonal, np.zeros(len(scores)), 0.0, 0.0)
 
 
 # A product of 16 terms of size e^40 stays well inside the range of a double.

@@ -14,10 +14,9 @@ from crowdrank.data import Comparisons, Items, PairCounts
 from crowdrank.data.pair_counts import MAX_CELLS
 from crowdrank.engines import ShardedData
 from crowdrank.errors import DataError, SeparationError, SettingError
-from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature
+from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature, hessian_matrix, hessian_product
 from crowdrank.inference.laplace import LaplaceApproximation
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
-from crowdrank.inference.pair_curvature import hessian_matrix, hessian_product
 from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, diagnose, model_settings
 from crowdrank.models.pairwise import likelihood
 from crowdrank.models.pairwise.likelihood import (
@@ -27,6 +26,7 @@ from crowdrank.models.pairwise.likelihood import (
     THRESHOLD,
     LikelihoodTerms,
     Pairs,
+    WinMatrix,
     gaussian,
     outcome_probabilities,
     virtual_node,
@@ -113,7 +113,7 @@ class PairwiseCurvature:
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         if self.size <= _LARGEST_FACTORED:
-            return DenseCurvature(self.matrix()).solve(vector)
+            return DenseCurvature(self.matrix()).solve(vector, tolerance)
         return MatrixFreeCurvature(self._product, self.diagonal).solve(vector, tolerance)
 
     @property
@@ -367,8 +367,13 @@ def measure(found: OptimizeResult, items: Items, seed: int) -> Uncertainty:
 
 
 def reduce(comparisons: Comparisons, formula: int) -> Any:
-    """A table for an engine: the judgments, or one row per pair if many judgments fall on few pairs."""
-    cells = len(comparisons.items) ** 2
+    """A table for an engine: the judgments, or one row or cell per pair if many judgments fall on few pairs."""
+    size = len(comparisons.items)
+    cells = size**2
+    is_few = comparisons.storage is None and size <= _LARGEST_FACTORED and cells <= 4 * len(comparisons)
+    if is_few and formula == LOGISTIC:
+        given = comparisons.left, comparisons.right, comparisons.outcome
+        return WinMatrix.of(size, *given, comparisons.weight)
     counting = -(-cells // MAX_CELLS)  # passes over the rows
     if cells * counting <= 2 * len(comparisons):
         return comparisons.map_count_chunks(partial(pairs_of_counts, formula=formula))

@@ -24,6 +24,7 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.ratings.dawid_skene import GradeClasses, check_bins
+from crowdrank.models.ratings.graded_response_likelihood import with_pattern
 from crowdrank.models.ratings.graded_response_posterior import (
     LaplaceApproximation,
     LogPosterior,
@@ -120,7 +121,8 @@ class GradedResponse(Model):
         ratings = require_kind(Ratings, judgments, self)
         check_connected(diagnose(ratings), has_prior=True)
         layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, self.bins))
-        fitter = SpreadFitter(self, options.engine.load(layout.shard), layout, ratings)
+        held, _ = options.engine.load(layout.shard).map_and_sum(with_pattern, len(layout.start))
+        fitter = SpreadFitter(self, held, layout, ratings)
         best, width = fitter.best()
         if self.prior_scale != "auto" or len(ratings.items) > _LARGEST_INTEGRATED or not best.approximation.is_joint:
             return self._ranking(ratings, [best], None)

@@ -18,6 +18,30 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 
 
+class SparsePattern(NamedTuple):
+    """Where the sums of the 6 × 6 blocks of all ratings are in a compressed sparse matrix.
+
+    Parameters
+    ----------
+    place : array
+        Place of every cell of every block in the data of the matrix.
+    columns, starts : arrays
+        Column of every number, and where each row of the matrix begins.
+    """
+
+    place: IntArray
+    columns: IntArray
+    starts: IntArray
+
+    @classmethod
+    def of(cls, positions: IntArray, size: int) -> SparsePattern:
+        """From the positions of each rating's parameters among `size`."""
+        cells = positions[:, :, None] * size + positions[:, None, :]
+        used, place = np.unique(cells.ravel(), return_inverse=True)
+        starts = np.searchsorted(used, np.arange(size + 1) * size)
+        return cls(place, (used % size).astype(np.int32), starts.astype(np.int32))
+
+
 class RatingShard(NamedTuple):
     """A shard of ratings, with the positions of their parameters in the parameter vector.
 
@@ -35,6 +59,8 @@ class RatingShard(NamedTuple):
         Weight of each rating.
     annotators : int
         Number of annotators: the stretches follow the leniencies at this distance, and the discriminations them.
+    pattern : SparsePattern, optional
+        The cells of the Hessian; found anew for every Hessian if there is none.
     """
 
     item: IntArray
@@ -45,20 +71,26 @@ class RatingShard(NamedTuple):
     is_highest: BoolArray
     weight: FloatArray
     annotators: int
+    pattern: SparsePattern | None = None
 
     @property
     def rows(self) -> int:
         return len(self.item)
 
     def split(self, parts: int) -> Sequence[RatingShard]:
-        columns = [np.array_split(column, parts) for column in self[:-1]]
-        return [RatingShard._make((*cut, self.annotators)) for cut in zip(*columns, strict=True)]
+        columns = [np.array_split(column, parts) for column in self[:-2]]
+        return [RatingShard(*cut, self.annotators) for cut in zip(*columns, strict=True)]
 
     @property
     def positions(self) -> IntArray:
         """Positions of each rating's six parameters: score, leniency, stretch, discrimination, low, high threshold."""
         stretch = self.leniency + self.annotators
         return np.stack((self.item, self.leniency, stretch, stretch + self.annotators, self.low, self.high), axis=1)
+
+
+def with_pattern(shard: RatingShard, size: int) -> tuple[RatingShard, tuple[()]]:
+    """The shard with the cells of its Hessian for `size` parameters."""
+    return shard._replace(pattern=SparsePattern.of(shard.positions, size)), ()
 
 
 class ValueAndGradient(NamedTuple):
@@ -78,7 +110,7 @@ def log_likelihood(shard: RatingShard, x: FloatArray) -> ValueAndGradient:
 
 def hessian(shard: RatingShard, x: FloatArray) -> tuple[Any, FloatArray]:
     """Negative Hessian as a sparse matrix, and the diagonal of its positive semi-definite (Gauss-Newton) part."""
-    from scipy.sparse import coo_array
+    from scipy.sparse import csr_array
 
     d, positions, size = _derivatives(shard, x), shard.positions, len(x)
     jacobian = np.stack((d.upper_jacobian, d.lower_jacobian), axis=1)
@@ -91,9 +123,11 @@ def hessian(shard: RatingShard, x: FloatArray) -> tuple[Any, FloatArray]:
     _add_symmetric(blocks, 2, 5, -d.upper * d.upper_jacobian[:, 5])
     _add_symmetric(blocks, 2, 4, -d.lower * d.lower_jacobian[:, 4])
     blocks *= shard.weight[:, None, None]
-    cells = (np.repeat(positions, 6, axis=1).ravel(), np.tile(positions, 6).ravel())
+    pattern = shard.pattern or SparsePattern.of(positions, size)
+    sums = np.bincount(pattern.place, blocks.ravel(), len(pattern.columns))
     diagonal = np.bincount(positions.ravel(), (shard.weight[:, None] * gauss_newton).ravel(), size)
-    return coo_array((blocks.ravel(), cells), shape=(size, size)).tocsr(), diagonal.astype(np.float64)
+    matrix = csr_array((sums, pattern.columns, pattern.starts), shape=(size, size))
+    return matrix, diagonal.astype(np.float64)
 
 
 class _Derivatives(NamedTuple):

@@ -213,7 +213,7 @@ class LaplaceApproximation:
     @property
     def annotator_errors(self) -> FloatArray:
         """Standard errors of leniency, log stretch and discrimination, as rows."""
-        errors = self._marginal[1] if self.is_joint else np.sqrt(self._conditional_variances)
+        errors = np.sqrt(self._conditional_variances + (self._from_scores if self.is_joint else 0.0))
         return np.asarray(errors.reshape(3, self.layout.annotators))
 
     def component(self, log_scale: float, log_width: float) -> LaplaceComponent:
@@ -238,7 +238,7 @@ class LaplaceApproximation:
 
     @cached_property
     def _marginal(self) -> tuple[FloatArray, FloatArray, float]:
-        """Covariance of the scores, standard errors of the annotators' parameters, and log determinant of the Hessian.
+        """Covariance of the scores, how the other parameters depend on them, and log determinant of the Hessian.
 
         The score block of the Hessian is diagonal, since a grade involves one item. The other parameters are eliminated
         by a Schur complement.
@@ -248,18 +248,24 @@ class LaplaceApproximation:
         items = self.layout.items
         for damping in DAMPINGS:
             matrix = self.hessian.damped(damping)
-            cross = matrix[items:, :items].toarray()
+            cross = matrix[items:, :items]
             others = splu(matrix[items:, items:].tocsc())
-            solved = others.solve(cross)
+            solved = others.solve(cross.toarray())
             schur = matrix[:items, :items].toarray() - cross.T @ solved
             with limit_blas_threads(items), suppress(np.linalg.LinAlgError):
                 root = np.linalg.cholesky(schur)  # fails unless the matrix is positive definite
                 break
         with limit_blas_threads(items):
             covariance = np.linalg.inv(schur)
-        from_scores = np.sum((solved @ covariance) * solved, axis=1)[: 3 * self.layout.annotators]
         log_determinant = float(np.sum(np.log(np.abs(others.U.diagonal()))) + 2.0 * np.sum(np.log(np.diag(root))))
-        return covariance, np.sqrt(self._conditional_variances + from_scores), log_determinant
+        return covariance, solved, log_determinant
+
+    @cached_property
+    def _from_scores(self) -> FloatArray:
+        """Variances of the annotators' parameters that come from those of the scores."""
+        covariance, solved, _ = self._marginal
+        solved = solved[: 3 * self.layout.annotators]
+        return np.asarray(np.sum((solved @ covariance) * solved, axis=1))
 
     @property
     def _conditional_variances(self) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +16,7 @@ from crowdrank.server.files import uploaded_table
 from crowdrank.server.projection import Projection
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, is_checked, parse_integer, public_url, redirect
+from crowdrank.server.routes.board import board_token
 from crowdrank.server.service import Service, admin_name, service_of
 from crowdrank.storage import TASK_TYPES
 from crowdrank.storage.judgments import OUTCOME_CODES, iso_time
@@ -123,6 +125,18 @@ def open_or_close_public_link(request: Request, form: Form) -> Response:
     return redirect("/admin/links", "saved")
 
 
+@router.post("/admin/links/board")
+def change_board_link(request: Request, form: Form) -> Response:
+    """Create, replace or remove the read-only link to the board."""
+    service = service_of(request)
+    actor = service.admin(request, form.csrf)
+    # A new number for every link, so that a link that was removed never works again.
+    newer = max(int(time.time()), service.projection.settings.board_link + 1)
+    number = newer if is_checked(form["open"]) else 0
+    admin_actions.change_settings(service, {"board_link": number}, actor)
+    return redirect("/admin/links", "saved")
+
+
 @router.post("/admin/links/{id_}/{action}")
 def change_link(request: Request, id_: int, action: str, form: Form) -> Response:
     service = service_of(request)
@@ -159,6 +173,7 @@ def _links_page(request: Request, csrf: str, new_tokens: dict[int, str]) -> Resp
         links=rows,
         join_url=public_url(request, "/join"),
         join_open=projection.settings.joining.open,
+        board_url=None if (token := board_token(service)) is None else public_url(request, f"/board/{token}"),
     )
 
 

@@ -36,6 +36,7 @@ def overview(request: Request) -> Response:
         csrf=session.csrf,
         board=board.as_dict(),
         totals=admin_actions.totals(service),
+        plots=annotator_summaries.dashboard(service.projection),
         decision=None if board.decision is None else board.decision.summary,
         join_url=public_url(request, "/join"),
         bursts=quarantine.find_bursts(service),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import hmac
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
@@ -17,33 +20,148 @@ from crowdrank.server.service import Service, service_of
 router = APIRouter(include_in_schema=False)
 
 
+Category = Annotated[str, Query(max_length=300)]
+
+
 @router.get("/")
-def board(request: Request) -> Response:
+def board(request: Request, category: Category = "") -> Response:
     service = service_of(request)
-    csrf = check_board_access(service, request)
+    return _board_page(request, check_board_access(service, request), category)
+
+
+@router.get("/board/{token}")
+def linked_board(request: Request, token: str, category: Category = "") -> Response:
+    """Show the board to someone who has the read-only link."""
+    check_board_access(service_of(request), request, token)
+    return _board_page(request, None, category, token)
+
+
+def _board_page(request: Request, csrf: str | None, category: str, link: str = "") -> Response:
+    service = service_of(request)
     latest = service.boards.latest(routes.BOARD_WAIT)
-    if csrf is not None or request.query_params:
-        return _board_page(request, latest, csrf)
-    # Readers without rights all see the same page, which is rendered once.
+    if category not in latest.categories:
+        category = ""
+    if csrf is not None or "notice" in request.query_params:
+        return _render(request, latest, csrf, category, link)
+    # Readers without rights all see the same pages, which are rendered once.
     key = (latest, service.projection.settings, service.projection.state)
-    cached = service.public_board
-    if cached is None or cached[0] != key:
-        rendered = _board_page(request, latest, None)
-        cached = service.public_board = (key, bytes(rendered.body), rendered.headers["content-security-policy"])
-    return HTMLResponse(cached[1], headers={"Content-Security-Policy": cached[2]})
+    if service.public_boards is None or service.public_boards[0] != key:
+        service.public_boards = (key, {})
+    pages = service.public_boards[1]
+    if (category, link) not in pages:
+        rendered = _render(request, latest, None, category, link)
+        pages[category, link] = (bytes(rendered.body), rendered.headers["content-security-policy"])
+    body, policy = pages[category, link]
+    return HTMLResponse(body, headers={"Content-Security-Policy": policy})
 
 
-def _board_page(request: Request, board: Board, csrf: str | None) -> Response:
+def _render(request: Request, board: Board, csrf: str | None, category: str, link: str) -> Response:
     values = board.as_dict()
-    return page(request, "board.html", admin=csrf is not None, csrf=csrf or "", board=values, history=values["history"])
+    history = values["history"]
+    return page(
+        request,
+        "board.html",
+        admin=csrf is not None,
+        csrf=csrf or "",
+        board=values,
+        history=history,
+        category=category,
+        link=link,
+    )
 
 
-def check_board_access(service: Service, request: Request) -> str | None:
-    """Return the CSRF token of an admin, None for others; raise RequestError (403) if the board is private."""
-    session = service.authenticator.admin_or_none(request)
-    if session is None and not service.projection.settings.board_public:
+def check_board_access(service: Service, request: Request, link: str = "") -> str | None:
+    """Return the CSRF token of an admin, None for other readers; raise RequestError if the board is private.
+
+    `link` is the token of the read-only link, if the reader has one.
+    """
+    session = None if link else service.authenticator.admin_or_none(request)
+    if session is not None:
+        return session.csrf
+    settings = service.projection.catch_up().settings
+    if link:
+        token = board_token(service)
+        if token is None or not hmac.compare_digest(token.encode(), link.encode("utf-8", "surrogatepass")):
+            raise RequestError(404, "This link is not valid. It may have been replaced: ask for a new one.")
+    elif not settings.board_public:
         raise RequestError(403, "The board of this study is not public.", code="private")
-    return None if session is None else session.csrf
+    return None
+
+
+def board_token(service: Service) -> str | None:
+    """Return the token of the read-only link to the board; None if there is none."""
+    number = service.projection.settings.board_link
+    return service.collection.keys.board_token(number) if number > 0 else None
+
+
+@router.get("/api")
+def api(request: Request) -> Response:
+    """Show the description of the API as a page, without scripts."""
+    description = request.app.openapi()
+    return page(request, "api.html", endpoints=_endpoints(description), version=__version__)
+
+
+def _endpoints(description: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the endpoints of an OpenAPI description, with their parameters and the fields of their bodies."""
+    schemas = description.get("components", {}).get("schemas", {})
+    found = []
+    for path, methods in description["paths"].items():
+        for method, one in methods.items():
+            content = one.get("requestBody", {}).get("content", {})
+            schema = next(iter(content.values()), {}).get("schema", {})
+            found.append(
+                {
+                    "method": method.upper(),
+                    "path": path,
+                    "tag": (one.get("tags") or ["other"])[0],
+                    "text": one.get("description") or one.get("summary", ""),
+                    "parameters": [
+                        {
+                            "name": each["name"],
+                            "type": _type_name(each.get("schema", {}), schemas),
+                            "required": each.get("required", False),
+                            "text": each.get("description", ""),
+                        }
+                        for each in one.get("parameters", ())
+                    ],
+                    "fields": _fields(schema, schemas),
+                    "responses": {status: each["description"] for status, each in one["responses"].items()},
+                }
+            )
+    return found
+
+
+def _fields(schema: dict[str, Any], schemas: dict[str, Any]) -> list[dict[str, Any]]:
+    schema = _resolved(schema, schemas)
+    required = schema.get("required", ())
+    return [
+        {
+            "name": name,
+            "type": _type_name(one, schemas),
+            "required": name in required,
+            "text": one.get("description", ""),
+        }
+        for name, one in schema.get("properties", {}).items()
+    ]
+
+
+def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    resolved: dict[str, Any] = schemas.get(str(schema.get("$ref", "")).rpartition("/")[2], schema)
+    return resolved
+
+
+def _type_name(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
+    """Return the type of a value in words."""
+    schema = _resolved(schema, schemas)
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_type_name(one, schemas) for one in schema["anyOf"]))
+    if "enum" in schema:
+        return ", ".join(str(value) for value in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_type_name(schema.get('items', {}), schemas)}"
+    if schema.get("properties"):
+        return "{" + ", ".join(schema["properties"]) + "}"
+    return str(schema.get("type", "any"))
 
 
 @router.get("/healthz")

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+import asyncio
+import json
+import time
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import APIRouter, Query, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Match, Route
-from starlette.types import Scope
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from crowdrank.server.assignments import Answer
+from crowdrank.server.errors import RequestError, response_to
+from crowdrank.server.middleware import (
+    BODY_SECONDS,
+    MAX_PUBLIC_BODY,
+    add_security_headers,
+    content_length,
+    record_request,
+)
 from crowdrank.server.routes import BOARD_WAIT
 from crowdrank.server.routes.board import check_board_access
 from crowdrank.server.service import service_of
@@ -79,52 +90,86 @@ class VoteBody(RequestBody):
 router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["annotators"])
 
 
+async def _next_question(request: Request) -> dict[str, Any]:
+    service = service_of(request)
+    handled = await service.batcher.submit(service.judging_request(request))
+    return handled.question()
+
+
+async def _store_vote(request: Request, vote: VoteBody) -> dict[str, Any]:
+    service = service_of(request)
+    value = vote.answer.model_dump() if isinstance(vote.answer, BestWorstBody) else vote.answer
+    answer = Answer(vote.token, vote.outcome, vote.reason, vote.response_ms, value, vote.criteria, vote.comment)
+    handled = await service.batcher.submit(service.judging_request(request, answer))
+    return handled.result()
+
+
 @router.get("/question", responses=error_responses(401))
 async def question(request: Request) -> Response:
     """Return the next question: `assignment` with `progress`, or `finished`, or `paused`."""
-    service = service_of(request)
-    handled = await service.batcher.submit(service.judging_request(request))
-    return JSONResponse(handled.question())
+    return JSONResponse(await _next_question(request))
 
 
 @router.post("/votes", responses=error_responses(400, 401, 403, 404, 409, 410))
 async def vote(request: Request, vote: VoteBody) -> Response:
     """Store a vote and return the next question. Repeating a vote is safe; a different answer is a conflict (409)."""
-    service = service_of(request)
-    value = vote.answer.model_dump() if isinstance(vote.answer, BestWorstBody) else vote.answer
-    answer = Answer(vote.token, vote.outcome, vote.reason, vote.response_ms, value, vote.criteria, vote.comment)
-    handled = await service.batcher.submit(service.judging_request(request, answer))
-    return JSONResponse(handled.result())
+    return JSONResponse(await _store_vote(request, vote))
 
 
-async def _question_directly(request: Request) -> Response:
-    return await question(request)
+class DirectJudging:
+    """Answers the two requests of every vote without FastAPI, whose layers take longer than the vote itself.
+
+    The routes above describe these requests, and answer those that need more care: bodies that are large, or of
+    unknown length.
+    """
+
+    routes: ClassVar[dict[tuple[str, str], Route]] = {
+        ("GET", "/api/v1/question"): Route("/api/v1/question", question, methods=["GET"]),
+        ("POST", "/api/v1/votes"): Route("/api/v1/votes", vote, methods=["POST"]),
+    }
+
+    def accepts(self, scope: Scope) -> bool:
+        """Return whether a request with this scope, without the prefix of the server, is answered here."""
+        if (scope["method"], scope["path"]) not in self.routes:
+            return False
+        length = content_length(scope)
+        return length is not None and length <= MAX_PUBLIC_BODY
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start, request = time.perf_counter(), Request(scope, receive)
+        scope["route"] = self.routes[scope["method"], scope["path"]]
+        try:
+            body, status = await self._answer(request), 200
+            headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            response = response_to(request, error)
+            body, status, headers = bytes(response.body), response.status_code, response.raw_headers
+        record_request(scope, status, time.perf_counter() - start)
+        add_security_headers(scope, headers)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, request: Request) -> bytes:
+        if request.method == "GET":
+            return _json(await _next_question(request))
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body: Any = await request.body()
+        except TimeoutError:
+            raise RequestError(408, "The request took too long to arrive.", code="timeout") from None
+        is_json = request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+        try:
+            parsed = VoteBody.model_validate_json(body) if is_json else VoteBody.model_validate(body)
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_context=False)
+            raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from error
+        return _json(await _store_vote(request, parsed))
 
 
-async def _vote_directly(request: Request) -> Response:
-    body: Any = await request.body()
-    try:
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
-            parsed = VoteBody.model_validate_json(body)
-        else:
-            parsed = VoteBody.model_validate(body)
-    except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False)
-        raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from error
-    return await vote(request, parsed)
-
-
-class _DirectRoute(Route):
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        match, found = super().matches(scope)
-        return match, {**found, "route": self} if match == Match.FULL else found
-
-
-direct_routes = [
-    _DirectRoute("/api/v1/question", _question_directly, methods=["GET"]),
-    _DirectRoute("/api/v1/votes", _vote_directly, methods=["POST"]),
-]
-"""The two requests of every vote, without the dependencies of FastAPI, which take as long as the vote itself."""
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 @router.post("/undo", responses=error_responses(401, 403, 404, 409))
@@ -135,11 +180,15 @@ def undo(request: Request) -> Response:
     return JSONResponse(service.assignments.undo(annotator))
 
 
-@router.get("/board", responses={**error_responses(401, 403), 204: {"description": "Nothing newer than `after`."}})
-def board(request: Request, after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None) -> Response:
+@router.get("/board", responses={**error_responses(401, 403, 404), 204: {"description": "Nothing newer than `after`."}})
+def board(
+    request: Request,
+    after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
+    link: Annotated[str, Query(max_length=100, description="The token of the read-only link to the board.")] = "",
+) -> Response:
     """Return the board: ranking with intervals, tie groups, reliability and decision status."""
     service = service_of(request)
-    check_board_access(service, request)
+    check_board_access(service, request, link)
     latest = service.boards.latest(BOARD_WAIT)
     if after is not None and latest.seq <= after:
         return Response(status_code=204)

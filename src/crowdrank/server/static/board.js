@@ -10,11 +10,13 @@ function currentSeq() {
 }
 
 async function refresh() {
-  const latest = await fetch(`${document.documentElement.dataset.prefix}/api/v1/board?after=${currentSeq()}`, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+  const { link } = find("board").dataset; // of a reader who may see a private board
+  const path = `${document.documentElement.dataset.prefix}/api/v1/board?after=${currentSeq()}${link ? `&link=${link}` : ""}`;
+  const latest = await fetch(path, { headers: { Accept: "application/json" }, credentials: "same-origin" });
   if (latest.status === 204 || latest.status === 304) return;
   if (!latest.ok) throw new Error(String(latest.status));
   if ((await latest.json()).seq <= currentSeq()) return;
-  const page = await fetch(location.pathname, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+  const page = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" }, credentials: "same-origin" });
   if (!page.ok) throw new Error(String(page.status));
   const newBoard = new DOMParser().parseFromString(await page.text(), "text/html").getElementById("board");
   if (newBoard && Number(newBoard.dataset.seq) > currentSeq()) replace(newBoard);

@@ -1,4 +1,5 @@
 // The judging page of pairs: answers by key, click or tap. Every answer is kept until the server confirms it.
+import { resetComparing, setUpComparing } from "./compare.js";
 import { resetZoom, setUpZoom, zoom } from "./zoom.js";
 import {
   arrangeCards, chooseReason, choosesCard, closeMenus, find, load, openSkip, prefix, requestUntilAnswered, send, setUpMenus,
@@ -54,7 +55,7 @@ function show(question, { focus = false } = {}) {
   find("paused").hidden = !paused;
   for (const id of ["question", "pair", "answers"]) find(id).hidden = paused;
   if (paused) {
-    for (const id of ["context", "zoom"]) find(id).hidden = true;
+    for (const id of ["context", "zoom", "comparing"]) find(id).hidden = true;
     if (focus) find("paused").querySelector("h1").focus();
     return void setTimeout(() => loadQuestion(), PAUSE_POLL_SECONDS * 1000);
   }
@@ -82,6 +83,7 @@ function fill({ token, left, right, context, query }) {
   if (find("comment")) find("comment").value = "";
   highlight(null);
   arrangeCards();
+  resetComparing();
   resetZoom();
 }
 
@@ -151,11 +153,13 @@ function addListeners() {
   document.addEventListener("keydown", onKeyDown);
   setUpMenus();
   setUpZoom();
+  setUpComparing();
 }
 
 if (find("pair")) {
   addListeners();
   arrangeCards();
+  resetComparing();
   resetZoom();
   const unsent = unsentVote();
   if (unsent) sendVote(unsent);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -12,15 +12,17 @@ import polars as pl
 from crowdrank.arrays import IntArray
 from crowdrank.data import Comparisons, Items, Judgments
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.leaderboard.options import LeaderboardOptions, models_with
 from crowdrank.models import Model
-from crowdrank.models.selection import ModelChoice, has_setting
+from crowdrank.models.selection import ModelChoice, has_setting, models_with
 from crowdrank.results import LazyParts, Ranking, Uncertainty
+
+if TYPE_CHECKING:
+    from crowdrank.pipeline.sources import RankOptions
 
 _DEFAULT = "bradley-terry"
 
 
-def check_combinable(options: LeaderboardOptions, uncertainty: str, compares_models: bool, names_query: bool) -> None:
+def check_combinable(options: RankOptions, uncertainty: str, compares_models: bool, names_query: bool) -> None:
     """Raise for options that do not go with several leaderboards."""
     if options.weights and not options.criteria:
         raise SettingError("weights= belong to criteria: pass criteria=.")
@@ -76,7 +78,7 @@ def as_boards(judgments: Judgments, column: str) -> Judgments:
     return replace(judgments, items=items, left=left, right=right, storage=None)
 
 
-def check_boards(judgments: Judgments, options: LeaderboardOptions) -> None:
+def check_boards(judgments: Judgments, options: RankOptions) -> None:
     """Raise if there is a single category or criterion, or a weight is not that of a criterion."""
     names = [str(name) for name in judgments.items.queries]
     if len(names) < 2:

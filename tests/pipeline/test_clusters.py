@@ -12,7 +12,7 @@ from crowdrank.errors import DataError, DataWarning
 from crowdrank.models import with_bootstrap
 from crowdrank.models.pairwise.covariates import with_sandwich
 from crowdrank.results import covariate_effects
-from tests.leaderboard.arenas import clustered_arena, mean_quality, styled_arena
+from tests.pipeline.arenas import clustered_arena, mean_quality, styled_arena
 
 
 def held(ranking, truth):

@@ -8,9 +8,9 @@ import pytest
 import crowdrank as cr
 from crowdrank import BradleyTerry, Comparisons, Rankings, Ratings, Thurstone
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
-from crowdrank.leaderboard.publishing import with_aliases, without_annotators
+from crowdrank.pipeline.publishing import with_aliases, without_annotators
 from crowdrank.results import Ranking, best_items, make_scale
-from tests.leaderboard.arenas import styled_arena
+from tests.pipeline.arenas import styled_arena
 
 VOTES = styled_arena(1, effect=0.0)
 

@@ -13,7 +13,7 @@ from crowdrank.errors import SettingError
 from crowdrank.io import write_table
 from crowdrank.io.sources import open_table
 from crowdrank.reports import Leaderboard, leaderboard_html, write_leaderboard
-from tests.leaderboard.arenas import clustered_arena, styled_arena
+from tests.pipeline.arenas import clustered_arena, styled_arena
 
 FRAME = pl.DataFrame(
     {"rank": [1, 2], "item": ["a|b_c & <d>", "50% \\ x"], "score": [1.25, -0.00004], "note": [None, "é"]}

@@ -25,7 +25,7 @@ from crowdrank.errors import (
 )
 from crowdrank.pipeline import RankOptions, rank, run
 
-CITIES = Path(__file__).parents[1] / "examples" / "cities"
+CITIES = Path(__file__).parents[2] / "examples" / "cities"
 VOTES = {
     "worker": ["ann", "ann", "ann", "bob", "bob", "bob", "cat", "cat"],
     "left": ["a", "b", "a", "a", "c", "a", "a", "b"],

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from crowdrank.arrays import AnyArray, BoolArray, IntArray, ObjectArray
 from crowdrank.data import Comparisons, Items, Judgments, Rankings
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError, issue_warning
-from crowdrank.leaderboard.options import LeaderboardOptions
 from crowdrank.models import Model, name_of
 from crowdrank.models.base import model_settings
 from crowdrank.results import LazyParts, Ranking, Scale, Uncertainty, make_scale
 from crowdrank.results.ranks import benjamini_hochberg
 from crowdrank.results.scales import is_probit, model_is_probit, three_to_one
+
+if TYPE_CHECKING:
+    from crowdrank.pipeline.sources import RankOptions
 
 # Other names for items, and judgments without some annotators.
 
@@ -116,7 +118,7 @@ _DRIFT_FDR = 0.05
 _MAX_NAMES = 5
 
 
-def check_publishable(options: LeaderboardOptions, model: Model, items: Items) -> None:
+def check_publishable(options: RankOptions, model: Model, items: Items) -> None:
     """Raise before the fit if the scores of the model have no such scale, or an anchor is not an item."""
     if options.score_scale is not None:
         model_is_probit(name_of(model), model_settings(model), "show this scale")
@@ -129,14 +131,14 @@ def check_publishable(options: LeaderboardOptions, model: Model, items: Items) -
         items.index(name, items.queries[0])
 
 
-def publish(ranking: Ranking, options: LeaderboardOptions, earlier: Ranking | None) -> tuple[Ranking, list[str]]:
+def publish(ranking: Ranking, options: RankOptions, earlier: Ranking | None) -> tuple[Ranking, list[str]]:
     """Return the ranking as it is published, and notes.
 
     Parameters
     ----------
     ranking : Ranking
         The fitted ranking.
-    options : LeaderboardOptions
+    options : RankOptions
         Scale, anchors and the fewest comparisons.
     earlier : Ranking or None
         The ranking whose scale is kept.
@@ -152,7 +154,7 @@ def publish(ranking: Ranking, options: LeaderboardOptions, earlier: Ranking | No
     return set_provisional_apart(ranking, options.min_comparisons), notes
 
 
-def _publish_boards(ranking: Ranking, overall: Ranking, options: LeaderboardOptions) -> Ranking:
+def _publish_boards(ranking: Ranking, overall: Ranking, options: RankOptions) -> Ranking:
     """Categories or criteria with their overall, all on the scale of the overall."""
     overall, _ = publish(replace(overall, simultaneous=ranking.simultaneous), options, None)
     boards = set_provisional_apart(replace(ranking, overall=None).on_scale(overall.scale), options.min_comparisons)

@@ -5,7 +5,7 @@ import pytest
 import crowdrank as cr
 from crowdrank.reports import Leaderboard, write_leaderboard
 from tests.browser import browser, open_file  # noqa: F401  (a fixture)
-from tests.leaderboard.arenas import arena_by_category, styled_arena
+from tests.pipeline.arenas import arena_by_category, styled_arena
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from crowdrank.models.pairwise.covariates import CovariateObjective, encode_pair
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD
 from crowdrank.pipeline import RankOptions, run
 from crowdrank.results import Ranking, covariate_effects, rank_changes
-from tests.leaderboard.arenas import NAMES, styled_arena
+from tests.pipeline.arenas import NAMES, styled_arena
 
 SEEDS = range(200, 220)
 

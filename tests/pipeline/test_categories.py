@@ -8,12 +8,12 @@ import pytest
 
 import crowdrank as cr
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.leaderboard.categories import with_weighted_overall
 from crowdrank.pipeline import RankOptions, run
+from crowdrank.pipeline.categories import with_weighted_overall
 from crowdrank.reports import Leaderboard, leaderboard_html
 from crowdrank.results import Ranking, board_table, category_differences, criterion_correlations
 from crowdrank.results.categories import _correlation
-from tests.leaderboard.arenas import NAMES, QUALITY, arena_by_category
+from tests.pipeline.arenas import NAMES, QUALITY, arena_by_category
 
 
 @pytest.fixture(scope="module")
