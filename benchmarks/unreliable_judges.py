@@ -2,6 +2,7 @@
 
 python benchmarks/unreliable_judges.py                          everything, written to results/unreliable_judges.md
 python benchmarks/unreliable_judges.py --add                    what results/unreliable_judges.csv does not have yet
+python benchmarks/unreliable_judges.py --add --draws 0          only write the table of the values that are there
 python benchmarks/unreliable_judges.py --draws 3 --only mtbench_human --methods jury,crowd-bt      printed only
 
 The values of each draw are in results/unreliable_judges.csv, written after every draw. With --add they are kept: a new
@@ -284,16 +285,19 @@ def measure(method: Method, problems: Sequence[Problem]) -> float:
 
 
 def cell(values: Sequence[float]) -> str:
-    if np.isnan(values).any():
+    if not len(values) or np.isnan(values).any():
         return ""
     error = np.std(values, ddof=1) / len(values) ** 0.5 if len(values) > 1 else float("nan")
     return f"{np.mean(values):.3f} ± {error:.3f}"
 
 
-def page(found: Mapping[str, Mapping[str, Sequence[float]]], sets: Sequence[DataSet], draws: int) -> str:
+def page(found: Mapping[str, Mapping[str, Sequence[float]]], sets: Sequence[DataSet]) -> str:
     """The table, best methods of each data set in bold, and what the data sets are."""
     best = {
-        name: max((np.mean(values) for values in of_methods.values() if not np.isnan(values).any()), default=0.0)
+        name: max(
+            (np.mean(values) for values in of_methods.values() if len(values) and not np.isnan(values).any()),
+            default=0.0,
+        )
         for name, of_methods in found.items()
     }
     methods = list(next(iter(found.values())))
@@ -304,9 +308,11 @@ def page(found: Mapping[str, Mapping[str, Sequence[float]]], sets: Sequence[Data
             text = cell(of_methods[method])
             cells.append(f"**{text}**" if text and np.mean(of_methods[method]) == best[name] else text)
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    draws = [str(max(map(len, of_methods.values()))) for of_methods in found.values()]
+    lines.append(f"| *draws* | {' | '.join(draws)} |")
     lines += ["", *(f"- *{one.name}*: {one.about}." for one in sets), ""]
     lines.append(
-        f"Share of pairs of items in the true order, mean ± standard error over {draws} draws. A draw is half of the "
+        "Share of pairs of items in the true order, mean ± standard error over draws. A draw is half of the "
         "instances (llmbar_judges), other votes of humans (arena27k, mtbench_human), or 80 % of the annotators. Empty: "
         "the method cannot be used there. The best in bold."
     )
@@ -360,12 +366,12 @@ def main() -> None:
                 values[one.name, method.name, seed] = first if np.isnan(first) else measure(method, problems)
             if missing and written:
                 write_values(values)
-        shown = ", ".join(f"{m.name} {cell(of(values, one, m, given.draws))}" for m in methods)
+        shown = ", ".join(f"{m.name} {cell(of(values, one, m))}" for m in methods)
         print(f"{one.name}, after {time.monotonic() - begin:.0f} s: {shown}", file=sys.stderr, flush=True)
-    found = {one.name: {method.name: of(values, one, method, given.draws) for method in methods} for one in sets}
-    text = "# Rankings from unreliable judges\n\n" + page(found, sets, given.draws)
+    found = {one.name: {method.name: of(values, one, method) for method in methods} for one in sets}
+    text = "# Rankings from unreliable judges\n\n" + page(found, sets)
     print(text)
-    if written and given.draws > 1:
+    if written and given.draws != 1:
         text += f"\n{when}\n"
         _OUT.write_text(text, encoding="utf-8")
         record(Path(__file__), _OUT.parent, _OUT.stem, when=when)
@@ -375,8 +381,9 @@ Values = dict[tuple[str, str, int], float]
 """The share in order by data set, method and seed."""
 
 
-def of(values: Values, data: DataSet, method: Method, draws: int) -> list[float]:
-    return [values[data.name, method.name, seed] for seed in range(draws)]
+def of(values: Values, data: DataSet, method: Method) -> list[float]:
+    """The values of a method, by seed."""
+    return [share for (name, by, _), share in sorted(values.items()) if (name, by) == (data.name, method.name)]
 
 
 def read_values() -> Values:
