@@ -149,12 +149,12 @@ def effects_of(posterior: ScalePosterior, votes: Votes) -> dict[str, tuple[float
 def predict(judges: Sequence[Judge], regressors: Mapping[str, FloatArray] | None = None) -> Prediction:
     """What the judges say about the humans' scores.
 
-    Judges differ from humans on kinds of questions more than on items as such. That evens out over many votes, so the
+    Judges differ from humans on kinds of questions as well as on items. That evens out over many votes, so half of the
     variance of the discrepancy is taken to shrink with the judges' votes on an item, as the variance of the judges' own
     scores does.
     """
     variances = [np.diag(judge.covariance) / np.median(np.diag(judge.covariance)) for judge in judges]
-    shape = np.asarray(np.minimum(np.mean(variances, axis=0), _LARGEST_RATIO))
+    shape = np.asarray(0.5 + 0.5 * np.minimum(np.mean(variances, axis=0), _LARGEST_RATIO))
     scores = np.array([judge.scores for judge in judges])
     return Prediction(scores, [judge.covariance for judge in judges], shape, regressors or {})
 
