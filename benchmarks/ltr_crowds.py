@@ -22,7 +22,7 @@ from report import duration
 
 from crowdrank.data.side_information import NOTHING_KNOWN
 from crowdrank.ltr.em import EM, EStep
-from crowdrank.ltr.rankers.linear import Linear
+from crowdrank.ltr.linear import Linear
 from crowdrank.ltr.training_set import CrowdLists, build_crowd_lists
 from crowdrank.models.lists.mallows_likelihood import estimate_theta
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists

@@ -1,5 +1,6 @@
 """The model in the guide works: written to a file as on the page, it passes the conformance tests."""
 
+import ast
 import os
 import re
 import subprocess
@@ -7,6 +8,8 @@ import sys
 
 import pytest
 
+from crowdrank import models
+from crowdrank.models import by_name
 from tests.docs.pages import DOCS, ROOT, blocks
 
 PAGE = DOCS / "guides" / "adding-a-model.md"
@@ -79,3 +82,13 @@ def test_the_model_of_the_guide_is_written_as_the_rest(model_file, command):
         [sys.executable, "-m", "ruff", *command, *settings], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stdout
+
+
+def test_the_line_of_the_guide_belongs_in_the_registry():
+    page = PAGE.read_text(encoding="utf-8")
+    line = re.search(r'^    (\("colley", .*\)),$', page, re.MULTILINE)
+    name, module, cls = ast.literal_eval(line[1])
+    assert f"src/crowdrank/models/{module.replace('.', '/')}.py" in page
+    assert f"class {cls}(Model):" in page
+    assert all(len(entry) == 3 and by_name(entry[0]).__name__ == entry[2] for entry in models._MODELS)
+    assert name not in models.REGISTRY

@@ -31,7 +31,7 @@ def test_the_right_model_is_calibrated_on_its_own_answers(votes):
     assert 0.9 < found.fitted.ranks.value <= 1
     assert found.fitted.claims_right.value > 0.9
     assert found.failed == 0
-    assert not {"score intervals", "rank intervals", "claimed orders"} & set(found.too_sure)
+    assert not {"score intervals", "rank intervals", "claimed orders"} & set(found.overconfident)
 
 
 def test_a_model_that_is_too_sure_is_named(votes):
@@ -47,7 +47,7 @@ def test_a_model_that_is_too_sure_is_named(votes):
         patch.setattr("crowdrank.evaluation.self_check.name_of", lambda model: "too-sure")
         found = cr.evaluation.check_design(model, votes, ranking, simulations=10)
     assert found.fitted.scores.value < 0.6
-    assert {"score intervals", "rank intervals"} <= set(found.too_sure)
+    assert {"score intervals", "rank intervals"} <= set(found.overconfident)
     assert "Too sure for data like yours: score intervals" in found.lines()[-1]
 
 

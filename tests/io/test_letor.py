@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from crowdrank.errors import FormatError
-from crowdrank.io.formats.letor import looks_like_letor, read_letor
+from crowdrank.io.formats.retrieval import looks_like_letor, read_letor
 
 TWO = "2 qid:7 1:0.5 3:-1e-2 #docid = GX-1 inc = 0.1\n\n# a remark\n0 qid:8 2:4 #docid = GX-2 inc = 1\n"
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path: Path, text: str, m
 def test_a_long_file_is_read_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = "".join(f"{n % 2} qid:{n // 4} {n % 5 + 1}:{n}\n" for n in range(1, 51))
     whole = read_letor(written(tmp_path, lines)).values
-    monkeypatch.setattr("crowdrank.io.formats.letor._CHUNK", 7)
+    monkeypatch.setattr("crowdrank.io.formats.retrieval._CHUNK", 7)
     np.testing.assert_array_equal(read_letor(written(tmp_path, lines)).values, whole)
     assert whole.shape == (50, 5)
     assert whole.sum() == sum(range(1, 51))

@@ -12,7 +12,7 @@ from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
 from crowdrank.ltr import METHODS, CrowdRanker, Features, RankingFunction
 from crowdrank.ltr.baselines import concatenate_lists
-from crowdrank.ltr.rankers.linear import LinearScorer
+from crowdrank.ltr.linear import LinearScorer
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 from crowdrank.simulation import list_crowd
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crowdrank.errors import DataWarning, FormatError, SettingError
-from crowdrank.ltr.rankers.boosted import (
+from crowdrank.ltr.boosted import (
     Boosted,
     TreeEnsemble,
     drop_unlisted_queries,
@@ -18,7 +18,7 @@ from crowdrank.ltr.rankers.boosted import (
     fraction_below,
     grades_from_lists,
 )
-from crowdrank.ltr.rankers.linear import Linear
+from crowdrank.ltr.linear import Linear
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from crowdrank.engines import LOCAL
 from crowdrank.errors import SettingError
-from crowdrank.ltr.rankers.linear import Linear, LinearScorer, NegativeLogPosterior
+from crowdrank.ltr.linear import Linear, LinearScorer, NegativeLogPosterior
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 
 STARTS = np.arange(0, 41, 8)

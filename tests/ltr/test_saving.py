@@ -15,9 +15,9 @@ import pytest
 
 from crowdrank.errors import DataError, FormatError, UnknownNameError
 from crowdrank.ltr import Features, RankingFunction, Validation
+from crowdrank.ltr.boosted import TreeEnsemble
 from crowdrank.ltr.expertise import annotator_expertise
-from crowdrank.ltr.rankers.boosted import TreeEnsemble
-from crowdrank.ltr.rankers.linear import LinearScorer
+from crowdrank.ltr.linear import LinearScorer
 from crowdrank.ltr.ranking_function import save
 from tests.ltr.test_boosted import a_state
 

@@ -17,8 +17,8 @@ from crowdrank.models.commensurate.judge_scores import (
     MOST_JUDGES,
     OTHERS,
     UNKNOWN,
-    Worth,
-    describe_worths,
+    HumanVoteEquivalent,
+    describe_equivalents,
     find_sources,
     fit_judge,
 )
@@ -208,26 +208,30 @@ def test_several_judges_are_weighted_together():
     assert any(note.startswith("The votes of good and poor together count for") for note in ranking.notes)
 
 
-def worth_of(name, votes, *, is_shown=True):
-    return Worth((name,), Interval(votes, votes / 2, 2 * votes), np.ones(1), is_shown)
+def equivalent_of(name, votes, *, is_shown=True):
+    return HumanVoteEquivalent((name,), Interval(votes, votes / 2, 2 * votes), np.ones(1), is_shown)
 
 
 def test_the_worth_of_a_judge_in_words():
-    worth = Worth(("gpt-4",), Interval(1894, 1213, 2630), np.ones(1), True)
-    assert describe_worths(worth) == ["gpt-4's votes count for about 1,900 human votes here (1,200 to 2,600)."]
-    assert "do not show" in describe_worths(worth_of("gpt-4", 900, is_shown=False))[0]
+    worth = HumanVoteEquivalent(("gpt-4",), Interval(1894, 1213, 2630), np.ones(1), True)
+    assert describe_equivalents(worth) == ["gpt-4's votes count for about 1,900 human votes here (1,200 to 2,600)."]
+    assert "do not show" in describe_equivalents(equivalent_of("gpt-4", 900, is_shown=False))[0]
 
 
 def test_the_worth_of_several_judges_is_not_said_to_be_less_than_that_of_one():
-    alone = [worth_of("a", 4600), worth_of("b", 800)]
-    less, more = (Worth(("a", "b"), Interval(n, n / 2, 2 * n), np.ones(2), True) for n in (4000, 5000))
-    assert describe_worths(less, alone) == [
+    alone = [equivalent_of("a", 4600), equivalent_of("b", 800)]
+    less, more = (HumanVoteEquivalent(("a", "b"), Interval(n, n / 2, 2 * n), np.ones(2), True) for n in (4000, 5000))
+    assert describe_equivalents(less, alone) == [
         "The votes of a and b together count for no more human votes here than a's alone: "
         "about 4,600 (2,300 to 9,200).",
         "Alone, b's would count for about 800 (400 to 1,600).",
     ]
-    assert describe_worths(more, alone)[0].startswith("The votes of a and b together count for about 5,000 human votes")
-    assert "do not show that b alone" in describe_worths(more, [alone[0], worth_of("b", 9, is_shown=False)])[-1]
+    assert describe_equivalents(more, alone)[0].startswith(
+        "The votes of a and b together count for about 5,000 human votes"
+    )
+    assert (
+        "do not show that b alone" in describe_equivalents(more, [alone[0], equivalent_of("b", 9, is_shown=False)])[-1]
+    )
 
 
 def test_ten_human_votes_do_not_show_what_a_judge_is_worth():

@@ -27,7 +27,7 @@ def test_two_items_are_as_far_apart_as_numerical_integration_says(wins):
     votes = comparisons_of(None, [0] * 12, [1] * 12, [1] * wins + [-1] * (12 - wins))
     u = np.linspace(np.log(spread_file.SMALLEST), np.log(spread_file.LARGEST), 200)[:, None]
     d = np.linspace(-15, 15, 3001)[None]
-    prior = np.array([spread_file.OF_SCORES.log_density(float(x)) for x in u[:, 0]])[:, None]
+    prior = np.array([spread_file.SCORE_SPREAD_PRIOR.log_density(float(x)) for x in u[:, 0]])[:, None]
     weight = np.exp(prior - 0.25 * d**2 / np.exp(2 * u) - u + wins * log_expit(d) + (12 - wins) * log_expit(-d))
     mean = np.sum(weight * d) / np.sum(weight)
     found = BradleyTerry().fit(votes)

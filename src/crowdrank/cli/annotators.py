@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli import leaderboard_options, options
-from crowdrank.cli.options import INPUT, MODEL, OUTPUT, parse_columns, parse_order, parse_quality, parse_set
+from crowdrank.cli import options, rank_options
+from crowdrank.cli.options import INPUT, MODEL, OUTPUT
 from crowdrank.cli.output import check_table, console, print_json, print_written, spinner, with_flags
 from crowdrank.cli.rank_tables import print_reliability, reliability_of
 from crowdrank.errors import ConvergenceWarning, CrowdrankWarning, SettingError, UnknownNameError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from crowdrank.data import Judgments, SideInformation
     from crowdrank.evaluation import RankChanges, Verdicts
+    from crowdrank.evaluation.psychometrics import Reliability
+    from crowdrank.pipeline import PreparedData
     from crowdrank.results import Ranking
 
 _MAX_NAMES, _MAX_ITEMS = 8, 3
@@ -37,6 +40,30 @@ ExcludeFile = Annotated[
 ]
 
 
+# The options.
+
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Model that estimates the quality of annotators. Default: as `crowdrank rank`, if possible.",
+        autocompletion=options.complete_model,
+        rich_help_panel=MODEL,
+    ),
+]
+Level = Annotated[float, typer.Option(help="False discovery rate of the tests behind verdicts.", rich_help_panel=MODEL)]
+Seed = Annotated[
+    int, typer.Option(help="Seed of the split of annotators behind verdicts.", min=0, rich_help_panel=MODEL)
+]
+NoVerdicts = Annotated[
+    bool, typer.Option("--no-verdicts", help="Print estimates only, which is faster.", rich_help_panel=MODEL)
+]
+Top = Annotated[
+    int,
+    typer.Option(help="Number of annotators to show at the top and at the bottom.", min=1, rich_help_panel=OUTPUT),
+]
+
+
 def annotators(
     files: options.JudgmentFiles,
     columns: options.Columns = None,
@@ -45,100 +72,52 @@ def annotators(
     format_name: options.FormatName = None,
     encoding: options.Encoding = None,
     header: options.Header = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Model that estimates the quality of annotators. Default: as `crowdrank rank`, if possible.",
-            autocompletion=options.complete_model,
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+    model: ModelName = None,
     settings: options.Settings = None,
-    level: Annotated[
-        float, typer.Option(help="False discovery rate of the tests behind verdicts.", rich_help_panel=MODEL)
-    ] = 0.05,
-    seed: Annotated[
-        int, typer.Option(help="Seed of the split of annotators behind verdicts.", min=0, rich_help_panel=MODEL)
-    ] = 0,
-    no_verdicts: Annotated[
-        bool, typer.Option("--no-verdicts", help="Print estimates only, which is faster.", rich_help_panel=MODEL)
-    ] = False,
-    show_reliability: leaderboard_options.ShowReliability = False,
+    level: Level = 0.05,
+    seed: Seed = 0,
+    no_verdicts: NoVerdicts = False,
+    show_reliability: rank_options.ShowReliability = False,
     gold_pairs: options.GoldPairs = None,
     annotator_quality: options.AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,
     people: options.People = None,
     exclude: Exclude = None,
     exclude_file: ExcludeFile = None,
-    top: Annotated[
-        int,
-        typer.Option(help="Number of annotators to show at the top and at the bottom.", min=1, rich_help_panel=OUTPUT),
-    ] = 10,
+    top: Top = 10,
     wide: options.Wide = False,
     out: options.TableOut = None,
     as_json: options.Json = False,
 ) -> None:
     """Show how reliable each annotator is: estimate, interval, verdict and reason."""
+    given = dict(locals())  # the options by name
     from crowdrank import models
-    from crowdrank.evaluation import remove_annotators
     from crowdrank.models.selection import models_that
-    from crowdrank.pipeline import RankOptions, describe_side_information, prepare
-    from crowdrank.reports import facts
+    from crowdrank.pipeline import prepare
 
     check_table(out)
     excluding = bool(exclude) or exclude_file is not None
     if model is not None and not excluding:
         _check_models_annotators(models.by_name(model), model)
-    chosen = RankOptions(
-        model=model,
-        settings=parse_set(settings),
-        columns=parse_columns(columns),
-        query=query,
-        kind=kind,
-        format=format_name,
-        encoding=encoding,
-        header=header,
-        gold_pairs=gold_pairs,
-        annotator_quality=parse_quality(annotator_quality),
-        annotator_order=parse_order(annotator_order),
-        people=people,
-    )
+    own = {"exclude", "level", "seed"}  # names that mean something else to the pipeline
+    chosen = rank_options.pipeline_options({name: value for name, value in given.items() if name not in own})
+    among = None if excluding else models_that("models_annotators")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)
-        among = None if excluding else models_that("models_annotators")
         prepared = prepare(options.source_of(files), chosen, spinner, among=among)
-        judgments, known = prepared.judgments, prepared.side_information
+        judge = partial(_verdicts, prepared.judgments, level, seed, prepared.side_information)
         if excluding:
-            names = excluded_annotators(
-                exclude, exclude_file, judgments, lambda: _verdicts(judgments, level, seed, known)
-            )
-            with spinner("Ranking with and without them"):
-                changes = remove_annotators(prepared.model, prepared.converted, names, side_information=known)
-        else:
-            with spinner("Estimating the quality of annotators"):
-                ranking = prepared.model.fit(prepared.converted, side_information=known)
-                frame = ranking.annotators.to_polars()
-    if excluding:
-        headline = f"{facts(judgments)}. Ranked by {prepared.choice.name}."
-        _print_changes(changes, headline, out, top, as_json, wide)
-        return
-    found = None if no_verdicts else _verdicts(judgments, level, seed, known)
+            names = excluded_annotators(exclude, exclude_file, prepared.judgments, judge)
+            _show_exclusion(prepared, names, out, top, as_json, wide)
+            return
+        with spinner("Estimating the quality of annotators"):
+            ranking = prepared.model.fit(prepared.converted, side_information=prepared.side_information)
+            ranking.annotators.to_polars()  # estimated here, which may warn
+    found = None if no_verdicts else judge()
     measured = reliability_of(prepared.model, prepared.converted, ranking, seed) if show_reliability else None
-    if measured is not None:
-        misfit = measured.judges.select("infit", "outfit", annotator="judge")
-        frame = frame.join(misfit, on="annotator", how="left", maintain_order="left")
-    if found is not None:
-        frame = frame.join(found.frame(), on="annotator", how="left", maintain_order="left")
+    frame = _estimates(ranking, found, measured)
     if not as_json:
-        _show(
-            frame,
-            found,
-            f"{facts(judgments)}. Estimated by {prepared.choice.name}.",
-            "\n".join(filter(None, (describe_side_information(prepared), *_shared_errors(ranking, judgments)))),
-            top,
-            wide,
-        )
+        _show(frame, found, *_sentences(prepared, ranking), top, wide)
         if measured is not None:
             print_reliability(console(wide=wide), measured)
         if found is None and not no_verdicts:
@@ -147,6 +126,42 @@ def annotators(
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
             typer.echo(f"Note: {with_flags(str(warning.message))}", err=as_json)
+
+
+def _show_exclusion(
+    prepared: PreparedData, names: Sequence[str], out: Path | None, top: int, as_json: bool, wide: bool
+) -> None:
+    """Rank with and without some annotators, and print the changes."""
+    from crowdrank.evaluation import remove_annotators
+    from crowdrank.reports import facts
+
+    with spinner("Ranking with and without them"):
+        changes = remove_annotators(
+            prepared.model, prepared.converted, names, side_information=prepared.side_information
+        )
+    headline = f"{facts(prepared.judgments)}. Ranked by {prepared.choice.name}."
+    _print_changes(changes, headline, out, top, as_json, wide)
+
+
+def _estimates(ranking: Ranking, found: Verdicts | None, measured: Reliability | None) -> pl.DataFrame:
+    """One row per annotator: estimates, misfit and verdict."""
+    frame = ranking.annotators.to_polars()
+    if measured is not None:
+        misfit = measured.judges.select("infit", "outfit", annotator="judge")
+        frame = frame.join(misfit, on="annotator", how="left", maintain_order="left")
+    if found is not None:
+        frame = frame.join(found.frame(), on="annotator", how="left", maintain_order="left")
+    return frame
+
+
+def _sentences(prepared: PreparedData, ranking: Ranking) -> tuple[str, str]:
+    """What was estimated, and notes, for the head of the table."""
+    from crowdrank.pipeline import describe_side_information
+    from crowdrank.reports import facts
+
+    notes = (describe_side_information(prepared), *_shared_errors(ranking, prepared.judgments))
+    headline = f"{facts(prepared.judgments)}. Estimated by {prepared.choice.name}."
+    return headline, "\n".join(filter(None, notes))
 
 
 def _shared_errors(ranking: Ranking, judgments: Judgments) -> list[str]:

@@ -18,41 +18,51 @@ if TYPE_CHECKING:
     from crowdrank.evaluation import JudgeAudit
 
 
+# The options.
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help="Comparisons that name annotators; - for standard input.", show_default=False
+    ),
+]
+GoldPairs = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="File of pairs whose better item is known.", rich_help_panel=SIDE_INFORMATION),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(help="Maximum cost per question of the recommended jury.", rich_help_panel=SIDE_INFORMATION),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,C", help="Columns that may bias judges, such as length.", rich_help_panel=OUTPUT),
+]
+Level = Annotated[float, typer.Option(help="Coverage of the intervals.", rich_help_panel=OUTPUT)]
+Seed = Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0, rich_help_panel=OUTPUT)]
+Top = Annotated[
+    int, typer.Option(help="Number of judges to show at the top and at the bottom.", min=1, rich_help_panel=OUTPUT)
+]
+ReportFile = Annotated[
+    Path | None, typer.Option(help="Write the audit as an HTML page (.html).", rich_help_panel=OUTPUT)
+]
+
+
 def judges(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...", help="Comparisons that name annotators; - for standard input.", show_default=False
-        ),
-    ],
+    files: Files,
     columns: options.Columns = None,
     query: options.Query = None,
     format_name: options.FormatName = None,
     encoding: options.Encoding = None,
     header: options.Header = None,
     people: options.People = None,
-    gold_pairs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="File of pairs whose better item is known.", rich_help_panel=SIDE_INFORMATION
-        ),
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(help="Maximum cost per question of the recommended jury.", rich_help_panel=SIDE_INFORMATION),
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,C", help="Columns that may bias judges, such as length.", rich_help_panel=OUTPUT),
-    ] = None,
-    level: Annotated[float, typer.Option(help="Coverage of the intervals.", rich_help_panel=OUTPUT)] = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0, rich_help_panel=OUTPUT)] = 0,
-    top: Annotated[
-        int, typer.Option(help="Number of judges to show at the top and at the bottom.", min=1, rich_help_panel=OUTPUT)
-    ] = 10,
-    report: Annotated[
-        Path | None, typer.Option(help="Write the audit as an HTML page (.html).", rich_help_panel=OUTPUT)
-    ] = None,
+    gold_pairs: GoldPairs = None,
+    budget: Budget = None,
+    features: Features = None,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    top: Top = 10,
+    report: ReportFile = None,
     wide: options.Wide = False,
     out: options.TableOut = None,
     as_json: options.Json = False,

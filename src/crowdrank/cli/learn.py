@@ -43,69 +43,86 @@ class TrainingLabels(StrEnum):
     EXPECTED = "expected"
 
 
+# The options.
+
+File = Annotated[Path, typer.Argument(help="Annotators' ranked lists; with --lists, the features.")]
+FeaturesOption = Annotated[
+    Path | None, typer.Option(help="Features of the items (.csv, .parquet, LETOR …).", rich_help_panel=INPUT)
+]
+Lists = Annotated[
+    Path | None,
+    typer.Option(help="Annotators' lists, if the first file holds the features.", rich_help_panel=INPUT),
+]
+Query = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of the lists that holds the query.", rich_help_panel=INPUT),
+]
+Method = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Learning method: auto, ltr-crowds, or a baseline.", rich_help_panel=MODEL),
+]
+Ranker = Annotated[
+    str, typer.Option(metavar="NAME", help="Kind of ranking function: linear or lightgbm.", rich_help_panel=MODEL)
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        help="Read only the first TOP items of each list; all others count as worse.", min=1, rich_help_panel=MODEL
+    ),
+]
+Labels = Annotated[
+    TrainingLabels,
+    typer.Option(
+        help="Train on the most likely true list (map) or on all lists, weighted by probability (expected); "
+        "auto tries both.",
+        rich_help_panel=MODEL,
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)]
+Truth = Annotated[
+    Path | None, typer.Option(help="True order of the items of some queries.", rich_help_panel=SIDE_INFORMATION)
+]
+TruthColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--truth-column",
+        metavar="ROLE=COLUMN",
+        help="Column for a role in the truth: item, query, value (larger is better) or rank (smaller is better).",
+        rich_help_panel=SIDE_INFORMATION,
+    ),
+]
+AnnotatorQuality = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Known expertise θ of an annotator, negative for good ones: ann=-2.5 or ann=-3..-1. Repeatable.",
+        rich_help_panel=SIDE_INFORMATION,
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option(help="Write the ranking function, for `crowdrank predict`.", rich_help_panel=OUTPUT)
+]
+
+
 def learn(
-    file: Annotated[Path, typer.Argument(help="Annotators' ranked lists; with --lists, the features.")],
-    features: Annotated[
-        Path | None, typer.Option(help="Features of the items (.csv, .parquet, LETOR …).", rich_help_panel=INPUT)
-    ] = None,
-    lists: Annotated[
-        Path | None,
-        typer.Option(help="Annotators' lists, if the first file holds the features.", rich_help_panel=INPUT),
-    ] = None,
+    file: File,
+    features: FeaturesOption = None,
+    lists: Lists = None,
     columns: options.Columns = None,
-    query: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of the lists that holds the query.", rich_help_panel=INPUT),
-    ] = None,
+    query: Query = None,
     features_columns: options.FeatureTable = None,
     missing_features: options.MissingFeatureCells = options.MissingFeatures.REFUSE,
-    method: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Learning method: auto, ltr-crowds, or a baseline.", rich_help_panel=MODEL),
-    ] = "auto",
-    ranker: Annotated[
-        str, typer.Option(metavar="NAME", help="Kind of ranking function: linear or lightgbm.", rich_help_panel=MODEL)
-    ] = "linear",
-    top: Annotated[
-        int | None,
-        typer.Option(
-            help="Read only the first TOP items of each list; all others count as worse.", min=1, rich_help_panel=MODEL
-        ),
-    ] = None,
-    labels: Annotated[
-        TrainingLabels,
-        typer.Option(
-            help="Train on the most likely true list (map) or on all lists, weighted by probability (expected); "
-            "auto tries both.",
-            rich_help_panel=MODEL,
-        ),
-    ] = TrainingLabels.AUTO,
+    method: Method = "auto",
+    ranker: Ranker = "linear",
+    top: Top = None,
+    labels: Labels = TrainingLabels.AUTO,
     settings: options.Settings = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)] = 0,
-    truth: Annotated[
-        Path | None, typer.Option(help="True order of the items of some queries.", rich_help_panel=SIDE_INFORMATION)
-    ] = None,
-    truth_columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--truth-column",
-            metavar="ROLE=COLUMN",
-            help="Column for a role in the truth: item, query, value (larger is better) or rank (smaller is better).",
-            rich_help_panel=SIDE_INFORMATION,
-        ),
-    ] = None,
-    annotator_quality: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Known expertise θ of an annotator, negative for good ones: ann=-2.5 or ann=-3..-1. Repeatable.",
-            rich_help_panel=SIDE_INFORMATION,
-        ),
-    ] = None,
+    seed: Seed = 0,
+    truth: Truth = None,
+    truth_columns: TruthColumns = None,
+    annotator_quality: AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the ranking function, for `crowdrank predict`.", rich_help_panel=OUTPUT)
-    ] = None,
+    out: Out = None,
     as_json: options.Json = False,
     engine: options.Engine = None,
     scheduler: options.Scheduler = None,

@@ -24,98 +24,116 @@ _ONLINE_FROM = 50_000
 _QUESTIONS = "Questions"
 
 
+# The options.
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[FILE...]",
+        help="Judgments so far; - for standard input. Omit it to start a new collection.",
+        show_default=False,
+    ),
+]
+ItemsOption = Annotated[
+    Path | None,
+    typer.Option(help="File of items: item, and optionally query and owner.", rich_help_panel=INPUT),
+]
+Annotators = Annotated[
+    Path | None,
+    typer.Option(
+        help="File of annotators: annotator, and optionally quota, price and available.", rich_help_panel=INPUT
+    ),
+]
+Query = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of the judgments that holds the query.", rich_help_panel=INPUT),
+]
+Count = Annotated[int, typer.Option(help="Number of questions.", min=1, rich_help_panel=_QUESTIONS)]
+Ask = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="gold|human|NAME",
+        help="Whose answers to buy, by expected gain per unit of price: gold (an expert's), any human, or an "
+        "annotator. Repeatable.",
+        rich_help_panel=_QUESTIONS,
+    ),
+]
+GoldPairs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Pairs whose better item is known already, for --ask.",
+        rich_help_panel=options.SIDE_INFORMATION,
+    ),
+]
+Annotator = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Questions for this annotator only.", rich_help_panel=_QUESTIONS)
+]
+Quota = Annotated[
+    int | None,
+    typer.Option(
+        help="Maximum number of questions per annotator, including answered ones.", rich_help_panel=_QUESTIONS
+    ),
+]
+Repeats = Annotated[
+    bool,
+    typer.Option("--repeats", help="Allow the same pair twice for an annotator.", rich_help_panel=_QUESTIONS),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DECISION",
+        help='Stop asking once this is decided, e.g. "top 3"; shows how close it is.',
+        rich_help_panel=_QUESTIONS,
+    ),
+]
+Level = Annotated[
+    float, typer.Option(help="Probability required for --until to be decided.", rich_help_panel=_QUESTIONS)
+]
+Policy = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Policy that chooses the questions: adaptive, best-annotator, thompson, gain …",
+        autocompletion=options.complete_policy,
+        rich_help_panel=MODEL,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Setting of the policy, e.g. epsilon=0.2. Repeatable.",
+        rich_help_panel=MODEL,
+    ),
+]
+Beliefs = Annotated[
+    options.Beliefs,
+    typer.Option(help="How beliefs are computed: mcmc, online updates, or auto (by data size).", rich_help_panel=MODEL),
+]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)]
+
+
 def next_questions(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[FILE...]",
-            help="Judgments so far; - for standard input. Omit it to start a new collection.",
-            show_default=False,
-        ),
-    ] = None,
-    items: Annotated[
-        Path | None,
-        typer.Option(help="File of items: item, and optionally query and owner.", rich_help_panel=INPUT),
-    ] = None,
-    annotators: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of annotators: annotator, and optionally quota, price and available.", rich_help_panel=INPUT
-        ),
-    ] = None,
+    files: Files = None,
+    items: ItemsOption = None,
+    annotators: Annotators = None,
     columns: options.Columns = None,
-    query: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of the judgments that holds the query.", rich_help_panel=INPUT),
-    ] = None,
-    count: Annotated[int, typer.Option(help="Number of questions.", min=1, rich_help_panel=_QUESTIONS)] = 20,
-    ask: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="gold|human|NAME",
-            help="Whose answers to buy, by expected gain per unit of price: gold (an expert's), any human, or an "
-            "annotator. Repeatable.",
-            rich_help_panel=_QUESTIONS,
-        ),
-    ] = None,
+    query: Query = None,
+    count: Count = 20,
+    ask: Ask = None,
     people: options.People = None,
-    gold_pairs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Pairs whose better item is known already, for --ask.",
-            rich_help_panel=options.SIDE_INFORMATION,
-        ),
-    ] = None,
-    annotator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Questions for this annotator only.", rich_help_panel=_QUESTIONS)
-    ] = None,
-    quota: Annotated[
-        int | None,
-        typer.Option(
-            help="Maximum number of questions per annotator, including answered ones.", rich_help_panel=_QUESTIONS
-        ),
-    ] = None,
-    repeats: Annotated[
-        bool,
-        typer.Option("--repeats", help="Allow the same pair twice for an annotator.", rich_help_panel=_QUESTIONS),
-    ] = False,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DECISION",
-            help='Stop asking once this is decided, e.g. "top 3"; shows how close it is.',
-            rich_help_panel=_QUESTIONS,
-        ),
-    ] = None,
-    level: Annotated[
-        float, typer.Option(help="Probability required for --until to be decided.", rich_help_panel=_QUESTIONS)
-    ] = 0.95,
-    policy: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Policy that chooses the questions: adaptive, best-annotator, thompson, gain …",
-            autocompletion=options.complete_policy,
-            rich_help_panel=MODEL,
-        ),
-    ] = "adaptive",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Setting of the policy, e.g. epsilon=0.2. Repeatable.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    beliefs: Annotated[
-        options.Beliefs,
-        typer.Option(
-            help="How beliefs are computed: mcmc, online updates, or auto (by data size).", rich_help_panel=MODEL
-        ),
-    ] = options.Beliefs.AUTO,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)] = 0,
+    gold_pairs: GoldPairs = None,
+    annotator: Annotator = None,
+    quota: Quota = None,
+    repeats: Repeats = False,
+    until: Until = None,
+    level: Level = 0.95,
+    policy: Policy = "adaptive",
+    settings: Settings = None,
+    beliefs: Beliefs = options.Beliefs.AUTO,
+    seed: Seed = 0,
     wide: options.Wide = False,
     out: options.TableOut = None,
     as_json: options.Json = False,

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from crowdrank.cli import leaderboard_options, options
-from crowdrank.cli.options import (
-    INPUT,
-    MODEL,
-    OUTPUT,
-    parse_columns,
-    parse_names,
-    parse_order,
-    parse_quality,
-    parse_set,
-)
+from crowdrank.cli import options, rank_options
 from crowdrank.cli.output import check_table, console, print_json, spinner, with_flags
 from crowdrank.cli.rank_tables import (
     ITEMS_SHOWN,
@@ -32,7 +22,8 @@ from crowdrank.cli.rank_tables import (
 )
 
 if TYPE_CHECKING:
-    from crowdrank.io.appending import Addition
+    from crowdrank.evaluation.psychometrics import Reliability
+    from crowdrank.io.writer import Addition
     from crowdrank.pipeline import RankOptions, RankResult
 
 
@@ -47,212 +38,138 @@ def rank(
     header: options.Header = None,
     missing: options.Missing = None,
     strict: options.Strict = False,
-    exclude: leaderboard_options.Exclude = None,
-    aliases: leaderboard_options.Aliases = None,
-    append: leaderboard_options.Append = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Model (see `crowdrank models`), or `auto` to compare models. Default: chosen by the data.",
-            autocompletion=options.complete_model,
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+    exclude: rank_options.Exclude = None,
+    aliases: rank_options.Aliases = None,
+    append: rank_options.Append = None,
+    model: rank_options.ModelName = None,
     settings: options.Settings = None,
-    features: leaderboard_options.Features = None,
-    control: leaderboard_options.Control = False,
-    by: leaderboard_options.By = None,
-    criteria: leaderboard_options.Criteria = None,
-    weights: leaderboard_options.Weights = None,
-    cluster: leaderboard_options.Cluster = None,
-    scale: leaderboard_options.ScaleOption = None,
-    anchors: leaderboard_options.Anchors = None,
-    link_to: leaderboard_options.LinkTo = None,
-    min_comparisons: leaderboard_options.MinComparisons = 0,
-    over_time: leaderboard_options.OverTime = False,
-    period: leaderboard_options.Period = None,
-    reliability: leaderboard_options.ShowReliability = False,
-    uncertainty: Annotated[
-        options.UncertaintyMethod,
-        typer.Option(help="How to compute uncertainty.", rich_help_panel=MODEL),
-    ] = options.UncertaintyMethod.MODEL,
-    level: Annotated[float, typer.Option(help="Level of the rank intervals.", rich_help_panel=MODEL)] = 0.95,
-    simultaneous: Annotated[
-        bool,
-        typer.Option(
-            "--simultaneous",
-            help="Simultaneous rank intervals, which are all right at once. For publishing.",
-            rich_help_panel=MODEL,
-        ),
-    ] = False,
-    measure: Annotated[
-        str | None,
-        typer.Option(metavar="ndcg", help="Order items for the largest expected NDCG.", rich_help_panel=MODEL),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", rich_help_panel=MODEL)] = None,
-    items: Annotated[
-        Path | None,
-        typer.Option(help="File about the items, with columns for --features and --system.", rich_help_panel=INPUT),
-    ] = None,
-    items_columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--items-column",
-            metavar="ROLE=COLUMN",
-            help="Column for a role in the file about items: item or query.",
-            rich_help_panel=INPUT,
-        ),
-    ] = None,
-    system: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Compare systems: column that names the system behind an item, or `item`.",
-            rich_help_panel=INPUT,
-        ),
-    ] = None,
+    features: rank_options.Features = None,
+    control: rank_options.Control = False,
+    by: rank_options.By = None,
+    criteria: rank_options.Criteria = None,
+    weights: rank_options.Weights = None,
+    cluster: rank_options.Cluster = None,
+    scale: rank_options.ScaleOption = None,
+    anchors: rank_options.Anchors = None,
+    link_to: rank_options.LinkTo = None,
+    min_comparisons: rank_options.MinComparisons = 0,
+    over_time: rank_options.OverTime = False,
+    period: rank_options.Period = None,
+    reliability: rank_options.ShowReliability = False,
+    uncertainty: rank_options.Uncertainty = options.UncertaintyMethod.MODEL,
+    level: rank_options.Level = 0.95,
+    simultaneous: rank_options.Simultaneous = False,
+    measure: rank_options.Measure = None,
+    seed: rank_options.Seed = None,
+    items: rank_options.Items = None,
+    items_columns: rank_options.ItemsColumns = None,
+    system: rank_options.System = None,
     gold: options.Gold = None,
     gold_columns: options.GoldTable = None,
     gold_pairs: options.GoldPairs = None,
     annotator_quality: options.AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,
     people: options.People = None,
-    top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=OUTPUT)] = ITEMS_SHOWN,
+    top: rank_options.Top = ITEMS_SHOWN,
     wide: options.Wide = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the ranking (.csv, .xlsx, .md, .tex, .html, .jsonl, .parquet …) or the full result (.json).",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a self-contained report (.html).", rich_help_panel=OUTPUT)
-    ] = None,
-    leaderboard: leaderboard_options.LeaderboardPage = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="Plot the top items with their intervals (.png, .svg, .html).", rich_help_panel=OUTPUT),
-    ] = None,
-    heat_map: Annotated[
-        Path | None,
-        typer.Option(
-            help="Plot the quality of annotators by domain (.png, .svg, .html), for models with domains.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    out: rank_options.Out = None,
+    report: rank_options.ReportFile = None,
+    leaderboard: rank_options.LeaderboardPage = None,
+    plot: rank_options.Plot = None,
+    heat_map: rank_options.HeatMap = None,
     as_json: options.Json = False,
     engine: options.Engine = None,
     scheduler: options.Scheduler = None,
     memory: options.Memory = None,
-    warm_start: Annotated[
-        Path | None,
-        typer.Option(
-            help="Earlier result (.json from --out) that the solver starts from.", rich_help_panel=options.ENGINE
-        ),
-    ] = None,
+    warm_start: rank_options.WarmStart = None,
 ) -> None:
     """Rank the items of a file of judgments."""
-    from crowdrank.pipeline import RankOptions, run
+    given = dict(locals())  # the options by name
+    from crowdrank.pipeline import run
 
-    _check_targets(out, report, plot, heat_map, leaderboard)
+    targets = _Targets(out, report, leaderboard, plot, heat_map)
+    targets.check()
     addition = None if append is None else _check_addition(files, append)
     if addition is not None and append is not None:
-        files, warm_start = [*files, append], warm_start or leaderboard_options.earlier_result(out, model)
-    chosen = RankOptions(
-        model=model,
-        settings=parse_set(settings),
-        seed=seed,
-        columns=parse_columns(columns),
-        query=query,
-        kind=kind,
-        format=format_name,
-        encoding=encoding,
-        header=header,
-        strict=strict,
-        features=parse_names(features),
-        control=control,
-        exclude=exclude or (),
-        aliases=leaderboard_options.parse_aliases(aliases),
-        by=by,
-        criteria=tuple(parse_names(criteria)),
-        weights=leaderboard_options.parse_weights(weights),
-        cluster=cluster,
-        score_scale=None if scale is None else scale.value,
-        anchors=leaderboard_options.parse_anchors(anchors),
-        link_to=link_to,
-        min_comparisons=min_comparisons,
-        time=leaderboard_options.parse_time(over_time, period),
-        items=items,
-        items_columns=parse_columns(items_columns, option="--items-column"),
-        system=system,
-        missing=missing,
-        gold=gold,
-        gold_columns=parse_columns(gold_columns, option="--gold-column"),
-        gold_pairs=gold_pairs,
-        annotator_quality=parse_quality(annotator_quality),
-        annotator_order=parse_order(annotator_order),
-        people=people,
-        engine=engine,
-        scheduler=scheduler,
-        memory=memory,
-        init=warm_start,
-        uncertainty=uncertainty,
-        level=level,
-        simultaneous=simultaneous,
-        measure=measure,
-    )
+        files, warm_start = [*files, append], warm_start or rank_options.earlier_result(out, model)
+    chosen = rank_options.pipeline_options(given | {"warm_start": warm_start})
     if heat_map is not None:
         _check_domains(chosen)
     result = run(options.source_of(files), chosen, spinner)
     found = reliability_of(result.model, result.converted, result.fitted, seed) if reliability else None
     if addition is not None:  # after the fit, so that votes that cannot be ranked are not kept
         addition.write()
-    _write(result, out, heat_map, plot, top)
-    if report is not None:
-        from crowdrank.cli.rank_report import write_report_page
-
-        write_report_page(result, report, files[0], context, found)
-    if leaderboard is not None:
-        from crowdrank.cli.rank_report import write_leaderboard_folder
-
-        write_leaderboard_folder(result, leaderboard, files[0])
+    targets.write(result, top, files[0], context, found)
     if as_json:
         print_json({**_as_dict(result), **({} if found is None else {"reliability": found.as_dict()})})
-    else:
-        written = (out, heat_map, plot, report, leaderboard)
-        print_tables(result, top, wide, [path for path in written if path is not None], found)
-        if addition is not None:
-            started = f" Started from {warm_start}." if warm_start is not None else ""
-            console().print(f"Appended {addition.rows:,} rows to {addition.target}.{started}", soft_wrap=True)
+        return
+    print_tables(result, top, wide, targets.written, found)
+    if addition is not None:
+        started = f" Started from {warm_start}." if warm_start is not None else ""
+        console().print(f"Appended {addition.rows:,} rows to {addition.target}.{started}", soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class _Targets:
+    """The files to write."""
+
+    out: Path | None
+    report: Path | None
+    leaderboard: Path | None
+    plot: Path | None
+    heat_map: Path | None
+
+    @property
+    def written(self) -> list[Path]:
+        named = (self.out, self.heat_map, self.plot, self.report, self.leaderboard)
+        return [path for path in named if path is not None]
+
+    def check(self) -> None:
+        """Raise for files that cannot be written, before anything is read."""
+        check_table(self.out)
+        if not set(self.written) - {self.out}:
+            return
+        from crowdrank.reports import check_drawable, check_leaderboard, check_report
+
+        if self.leaderboard is not None:
+            check_leaderboard(self.leaderboard)
+        if self.report is not None:
+            check_report(self.report)
+        for figure in (self.plot, self.heat_map):
+            if figure is not None:
+                check_drawable(figure)
+
+    def write(
+        self, result: RankResult, top: int, source: Path, context: typer.Context, reliability: Reliability | None
+    ) -> None:
+        if self.out is not None:
+            _write_ranking(result, self.out)
+        if self.heat_map is not None:
+            _draw_heat_map(result, self.heat_map)
+        if self.plot is not None:
+            from crowdrank.reports import draw_ranking
+
+            with spinner(f"Drawing {self.plot.name}"):
+                draw_ranking(
+                    result.ranking, self.plot, top=top, level=result.options.level, uncertainty=result.has_uncertainty
+                )
+        if self.report is not None:
+            from crowdrank.cli.rank_report import write_report_page
+
+            write_report_page(result, self.report, source, context, reliability)
+        if self.leaderboard is not None:
+            from crowdrank.cli.rank_report import write_leaderboard_folder
+
+            write_leaderboard_folder(result, self.leaderboard, source)
 
 
 def _check_addition(files: list[Path], append: Path) -> Addition:
     from crowdrank.errors import SettingError
-    from crowdrank.io.appending import check_addition
+    from crowdrank.io.writer import check_addition
 
     if len(files) > 1 or not files[0].is_file():
         raise SettingError("--append needs one file of judgments, to which the new ones are appended.")
     return check_addition(files[0], append)
-
-
-def _check_targets(
-    out: Path | None, report: Path | None, plot: Path | None, heat_map: Path | None, leaderboard: Path | None
-) -> None:
-    """Raise for files that cannot be written, before anything is read."""
-    check_table(out)
-    if report is None and plot is None and heat_map is None and leaderboard is None:
-        return
-    from crowdrank.reports import check_drawable, check_leaderboard, check_report
-
-    if leaderboard is not None:
-        check_leaderboard(leaderboard)
-    if report is not None:
-        check_report(report)
-    for figure in (plot, heat_map):
-        if figure is not None:
-            check_drawable(figure)
 
 
 def _check_domains(chosen: RankOptions) -> None:
@@ -268,30 +185,25 @@ def _check_domains(chosen: RankOptions) -> None:
         raise DataError("--heat-map shows annotators, but --column annotator= says that there are none.")
 
 
-def _write(result: RankResult, out: Path | None, heat_map: Path | None, plot: Path | None, top: int) -> None:
-    ranking, level = result.ranking, result.options.level
-    if out is not None:
-        from crowdrank.io import write_table
+def _write_ranking(result: RankResult, path: Path) -> None:
+    from crowdrank.io import write_table
 
-        if out.suffix.lower() == ".json":
-            ranking.save(out, uncertainty=result.has_uncertainty)
-        else:
-            from crowdrank.results import board_table
+    if path.suffix.lower() == ".json":
+        result.ranking.save(path, uncertainty=result.has_uncertainty)
+        return
+    from crowdrank.results import board_table
 
-            name = "criterion" if result.options.criteria else "category"
-            write_table(board_table(ranking, level, result.has_uncertainty, name), out)
-    if heat_map is not None:
-        from crowdrank.errors import DataError
-        from crowdrank.reports import draw_heat_map
+    name = "criterion" if result.options.criteria else "category"
+    write_table(board_table(result.ranking, result.options.level, result.has_uncertainty, name), path)
 
-        if result.judgments.annotator is None:
-            raise DataError("--heat-map shows annotators, but the judgments name none: pass --column annotator=COLUMN.")
-        draw_heat_map(ranking.domains, heat_map)
-    if plot is not None:
-        from crowdrank.reports import draw_ranking
 
-        with spinner(f"Drawing {plot.name}"):
-            draw_ranking(ranking, plot, top=top, level=level, uncertainty=result.has_uncertainty)
+def _draw_heat_map(result: RankResult, path: Path) -> None:
+    from crowdrank.errors import DataError
+    from crowdrank.reports import draw_heat_map
+
+    if result.judgments.annotator is None:
+        raise DataError("--heat-map shows annotators, but the judgments name none: pass --column annotator=COLUMN.")
+    draw_heat_map(result.ranking.domains, path)
 
 
 def _as_dict(result: RankResult) -> dict[str, Any]:

@@ -208,7 +208,7 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
     if result.has_uncertainty:
         together = " Rank intervals hold simultaneously for all items." if ranking.simultaneous else ""
         screen.print(
-            f"Errors by {ranking.uncertainty.method}.{together} Within a group, the order is uncertain.",
+            f"{_errors_in_words(ranking.uncertainty.method)}{together} Within a group, the order is uncertain.",
             style="dim",
         )
     if (result.options.simultaneous or result.options.cluster) and (best := best_items_of(result)):
@@ -218,6 +218,13 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
         screen.print(
             f"With {result.options.level:.0%} probability, the best item is {one_of}{shown}{others}.", style="dim"
         )
+
+
+def _errors_in_words(method: str) -> str:
+    """How the errors were computed. That of the default needs no technical terms: `--out` has its name."""
+    if method.endswith("with annotators integrated out"):
+        return "Errors include that the quality of annotators is only estimated."
+    return f"Errors by {method}."
 
 
 def _print_provisional(screen: Console, result: RankResult) -> None:

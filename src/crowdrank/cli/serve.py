@@ -42,91 +42,106 @@ class _Started:
     links: str | None
 
 
+# The options.
+
+Items = Annotated[Path | None, typer.Argument(help="File of items: item, and optionally text, image, query, owner …")]
+Config = Annotated[
+    Path | None,
+    typer.Option(help="Settings of a new collection (.toml).", rich_help_panel=_COLLECTION),
+]
+ApplyConfig = Annotated[
+    bool,
+    typer.Option(
+        "--apply-config",
+        help="Replace the settings of an existing collection by --config and --gold.",
+        rich_help_panel=_COLLECTION,
+    ),
+]
+Studies = Annotated[
+    Path | None,
+    typer.Option(
+        help="Serve all studies of this folder; they are created in the browser.", rich_help_panel=_COLLECTION
+    ),
+]
+Database = Annotated[
+    str | None,
+    typer.Option(help="SQLite file or postgresql:// URL. Default: ITEMS.crowdrank.db.", rich_help_panel=_COLLECTION),
+]
+Gold = Annotated[
+    Path | None,
+    typer.Option(help="Pairs whose order is known, in columns better and worse.", rich_help_panel=_COLLECTION),
+]
+Media = Annotated[Path | None, typer.Option(help="Folder of images.", rich_help_panel=_COLLECTION)]
+Annotators = Annotated[
+    Path | None, typer.Option(help="File of annotators; each gets a personal link.", rich_help_panel=_ACCESS)
+]
+Links = Annotated[
+    Path | None, typer.Option(help="Where to write the links of --annotators (.csv).", rich_help_panel=_ACCESS)
+]
+NewAdminLink = Annotated[
+    bool, typer.Option("--new-admin-link", help="Replace the admin link.", rich_help_panel=_ACCESS)
+]
+Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.", rich_help_panel=_SERVER)]
+Port = Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65_535, rich_help_panel=_SERVER)]
+Processes = Annotated[int, typer.Option(help="Number of server processes.", min=1, max=64, rich_help_panel=_SERVER)]
+PublicUrl = Annotated[
+    str | None,
+    typer.Option(help="Public address, if behind a proxy; it may have a path.", rich_help_panel=_SERVER),
+]
+TlsCert = Annotated[Path | None, typer.Option(help="Certificate for HTTPS (.pem).", rich_help_panel=_SERVER)]
+TlsKey = Annotated[
+    Path | None, typer.Option(help="Key of --tls-cert, if it is in another file.", rich_help_panel=_SERVER)
+]
+TrustedProxies = Annotated[
+    int,
+    typer.Option(help="Number of proxies whose X-Forwarded-For is trusted.", min=0, max=9, rich_help_panel=_SERVER),
+]
+Backups = Annotated[
+    Path | None,
+    typer.Option(help="Folder for daily copies of the SQLite database; 14 are kept.", rich_help_panel=_SERVER),
+]
+AllowInternalWebhooks = Annotated[
+    bool,
+    typer.Option(
+        "--allow-internal-webhooks",
+        help="Send webhooks to this machine and the local network too.",
+        rich_help_panel=_SERVER,
+    ),
+]
+LogLevel = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(_LOG_LEVELS),
+        help="Level of logging.",
+        autocompletion=lambda incomplete: [name for name in _LOG_LEVELS if name.startswith(incomplete)],
+        rich_help_panel=_SERVER,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the links as JSON.", rich_help_panel=OUTPUT)]
+
+
 def serve(
-    items: Annotated[
-        Path | None, typer.Argument(help="File of items: item, and optionally text, image, query, owner …")
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(help="Settings of a new collection (.toml).", rich_help_panel=_COLLECTION),
-    ] = None,
-    apply_config: Annotated[
-        bool,
-        typer.Option(
-            "--apply-config",
-            help="Replace the settings of an existing collection by --config and --gold.",
-            rich_help_panel=_COLLECTION,
-        ),
-    ] = False,
-    studies: Annotated[
-        Path | None,
-        typer.Option(
-            help="Serve all studies of this folder; they are created in the browser.", rich_help_panel=_COLLECTION
-        ),
-    ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            help="SQLite file or postgresql:// URL. Default: ITEMS.crowdrank.db.", rich_help_panel=_COLLECTION
-        ),
-    ] = None,
-    gold: Annotated[
-        Path | None,
-        typer.Option(help="Pairs whose order is known, in columns better and worse.", rich_help_panel=_COLLECTION),
-    ] = None,
-    media: Annotated[Path | None, typer.Option(help="Folder of images.", rich_help_panel=_COLLECTION)] = None,
-    annotators: Annotated[
-        Path | None, typer.Option(help="File of annotators; each gets a personal link.", rich_help_panel=_ACCESS)
-    ] = None,
-    links: Annotated[
-        Path | None, typer.Option(help="Where to write the links of --annotators (.csv).", rich_help_panel=_ACCESS)
-    ] = None,
-    new_admin_link: Annotated[
-        bool, typer.Option("--new-admin-link", help="Replace the admin link.", rich_help_panel=_ACCESS)
-    ] = False,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 for all.", rich_help_panel=_SERVER)
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65_535, rich_help_panel=_SERVER)] = 8000,
-    processes: Annotated[
-        int, typer.Option(help="Number of server processes.", min=1, max=64, rich_help_panel=_SERVER)
-    ] = 1,
-    public_url: Annotated[
-        str | None,
-        typer.Option(help="Public address, if behind a proxy; it may have a path.", rich_help_panel=_SERVER),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None, typer.Option(help="Certificate for HTTPS (.pem).", rich_help_panel=_SERVER)
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option(help="Key of --tls-cert, if it is in another file.", rich_help_panel=_SERVER)
-    ] = None,
-    trusted_proxies: Annotated[
-        int,
-        typer.Option(help="Number of proxies whose X-Forwarded-For is trusted.", min=0, max=9, rich_help_panel=_SERVER),
-    ] = 0,
-    backups: Annotated[
-        Path | None,
-        typer.Option(help="Folder for daily copies of the SQLite database; 14 are kept.", rich_help_panel=_SERVER),
-    ] = None,
-    allow_internal_webhooks: Annotated[
-        bool,
-        typer.Option(
-            "--allow-internal-webhooks",
-            help="Send webhooks to this machine and the local network too.",
-            rich_help_panel=_SERVER,
-        ),
-    ] = False,
-    log_level: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(_LOG_LEVELS),
-            help="Level of logging.",
-            autocompletion=lambda incomplete: [name for name in _LOG_LEVELS if name.startswith(incomplete)],
-            rich_help_panel=_SERVER,
-        ),
-    ] = "warning",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the links as JSON.", rich_help_panel=OUTPUT)] = False,
+    items: Items = None,
+    config: Config = None,
+    apply_config: ApplyConfig = False,
+    studies: Studies = None,
+    database: Database = None,
+    gold: Gold = None,
+    media: Media = None,
+    annotators: Annotators = None,
+    links: Links = None,
+    new_admin_link: NewAdminLink = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    processes: Processes = 1,
+    public_url: PublicUrl = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    trusted_proxies: TrustedProxies = 0,
+    backups: Backups = None,
+    allow_internal_webhooks: AllowInternalWebhooks = False,
+    log_level: LogLevel = "warning",
+    as_json: AsJson = False,
 ) -> None:
     """Start or resume a collection: a web page to compare items, and a live leaderboard."""
     require_extra("fastapi", "sqlalchemy", "uvicorn")
@@ -136,19 +151,12 @@ def serve(
     from crowdrank.storage import Collection
 
     _check_source(studies, items, database, config, gold, media, annotators)
-    if log_level not in _LOG_LEVELS:
-        raise SettingError(f"--log-level must be debug, info, warning or error, got {log_level!r}.")
-    if annotators is not None and links is None:
-        raise SettingError("Personal links are shown only once: pass --links FILE to write them to a file.")
+    _check_options(log_level, annotators, links, apply_config, config or gold)
     origin, prefix = _split_public_url(public_url)
     certificate = _certificate(tls_cert, tls_key)
-    if apply_config and config is None and gold is None:
-        raise SettingError("--apply-config needs --config or --gold.")
     check_port(host, port)
     location = str(studies or database or f"{(items or Path()).stem}.crowdrank.db")
-    local = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::") else host
-    scheme = "http" if certificate is None else "https"
-    base = f"{origin or f'{scheme}://{local}:{port}'}{prefix}"
+    base = (origin or _local_address(host, port, secure=certificate is not None)) + prefix
     options = Options(
         media=media,
         public_url=origin,
@@ -168,29 +176,51 @@ def serve(
         _prepare(collection, items, config, gold, apply_config, allow_internal_webhooks)
         if annotators is not None and links is not None:
             _write_links(collection, annotators, links, base)
-        started = _Started(
-            items=sum(not one.hidden for one in collection.items.all().values()),
-            annotators=len(collection.annotators.all()),
-            database=None if "://" in location else location,
-            admin_link=None,
-            judge_link=f"{base}/join",
-            board=f"{base}/",
-            links=None if links is None else str(links),
-        )
+        started = _summary(collection, location, base, links)
     is_local = public_url is None and host in _LOCAL_HOSTS
+    serving(when_ready=partial(_announce, started, location, base, new_admin_link, as_json, is_local))
 
-    def announce() -> None:
-        # The admin link is made now: had the server failed to start, it would be lost.
-        with Collection.open(location) as collection:
-            secret = _admin_secret(collection, new_admin_link)
-        shown = replace(started, admin_link=None if secret is None else f"{base}/admin/{secret}")
-        if as_json:
-            print_json(asdict(shown))
-        else:
-            _print_addresses(shown, is_local)
-        sys.stdout.flush()
 
-    serving(when_ready=announce)
+def _check_options(
+    log_level: str, annotators: Path | None, links: Path | None, apply_config: bool, settings: Path | None
+) -> None:
+    if log_level not in _LOG_LEVELS:
+        raise SettingError(f"--log-level must be debug, info, warning or error, got {log_level!r}.")
+    if annotators is not None and links is None:
+        raise SettingError("Personal links are shown only once: pass --links FILE to write them to a file.")
+    if apply_config and settings is None:
+        raise SettingError("--apply-config needs --config or --gold.")
+
+
+def _local_address(host: str, port: int, *, secure: bool) -> str:
+    name = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::") else host
+    return f"{'https' if secure else 'http'}://{name}:{port}"
+
+
+def _summary(collection: Collection, location: str, base: str, links: Path | None) -> _Started:
+    return _Started(
+        items=sum(not one.hidden for one in collection.items.all().values()),
+        annotators=len(collection.annotators.all()),
+        database=None if "://" in location else location,
+        admin_link=None,
+        judge_link=f"{base}/join",
+        board=f"{base}/",
+        links=None if links is None else str(links),
+    )
+
+
+def _announce(started: _Started, location: str, base: str, new_link: bool, as_json: bool, is_local: bool) -> None:
+    """Print the addresses. The admin link is made now: had the server failed to start, it would be lost."""
+    from crowdrank.storage import Collection
+
+    with Collection.open(location) as collection:
+        secret = _admin_secret(collection, new_link)
+    shown = replace(started, admin_link=None if secret is None else f"{base}/admin/{secret}")
+    if as_json:
+        print_json(asdict(shown))
+    else:
+        _print_addresses(shown, is_local)
+    sys.stdout.flush()
 
 
 def _check_source(studies: Path | None, items: Path | None, database: str | None, *others: Path | None) -> None:

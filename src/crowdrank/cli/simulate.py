@@ -34,51 +34,65 @@ GENERATORS = {
 _SETTINGS = "Settings (the default depends on the kind)"
 
 
+# The options.
+
+Out = Annotated[Path, typer.Option(help="Folder to write to.")]
+Kind = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help=f"Kind of crowd: {', '.join(GENERATORS)}.",
+        autocompletion=lambda incomplete: [name for name in GENERATORS if name.startswith(incomplete)],
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of the simulation.")]
+Force = Annotated[bool, typer.Option("--force", help="Write into a folder that is not empty.")]
+Items = Annotated[int | None, typer.Option(help="Number of items per query.", rich_help_panel=_SETTINGS)]
+Annotators = Annotated[int | None, typer.Option(help="Number of annotators.", rich_help_panel=_SETTINGS)]
+Pairs = Annotated[int | None, typer.Option(help="Number of distinct pairs that are judged.", rich_help_panel=_SETTINGS)]
+Votes = Annotated[
+    int | None, typer.Option(help="Votes per pair, or per annotator and query.", rich_help_panel=_SETTINGS)
+]
+Quality = Annotated[
+    str | None,
+    typer.Option(help='Probability that an annotator answers correctly, e.g. "beta(2,1)".', rich_help_panel=_SETTINGS),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="How answers are generated: order or logistic; for lists, distance or mallows.",
+        rich_help_panel=_SETTINGS,
+    ),
+]
+Queries = Annotated[int | None, typer.Option(help="Number of queries.", rich_help_panel=_SETTINGS)]
+Levels = Annotated[int | None, typer.Option(help="Number of rating levels.", rich_help_panel=_SETTINGS)]
+Sparsity = Annotated[
+    float | None,
+    typer.Option(help="Share of pairs that each annotator answers, for domains.", rich_help_panel=_SETTINGS),
+]
+Mix = Annotated[
+    str | None,
+    typer.Option(
+        help='Annotators of each type in a mixed crowd, e.g. "good=12,noisy=6,left=1".', rich_help_panel=_SETTINGS
+    ),
+]
+
+
 def simulate(
-    out: Annotated[Path, typer.Option(help="Folder to write to.")],
-    kind: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help=f"Kind of crowd: {', '.join(GENERATORS)}.",
-            autocompletion=lambda incomplete: [name for name in GENERATORS if name.startswith(incomplete)],
-        ),
-    ] = "crowd-bt",
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Write into a folder that is not empty.")] = False,
-    items: Annotated[int | None, typer.Option(help="Number of items per query.", rich_help_panel=_SETTINGS)] = None,
-    annotators: Annotated[int | None, typer.Option(help="Number of annotators.", rich_help_panel=_SETTINGS)] = None,
-    pairs: Annotated[
-        int | None, typer.Option(help="Number of distinct pairs that are judged.", rich_help_panel=_SETTINGS)
-    ] = None,
-    votes: Annotated[
-        int | None, typer.Option(help="Votes per pair, or per annotator and query.", rich_help_panel=_SETTINGS)
-    ] = None,
-    quality: Annotated[
-        str | None,
-        typer.Option(
-            help='Probability that an annotator answers correctly, e.g. "beta(2,1)".', rich_help_panel=_SETTINGS
-        ),
-    ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            help="How answers are generated: order or logistic; for lists, distance or mallows.",
-            rich_help_panel=_SETTINGS,
-        ),
-    ] = None,
-    queries: Annotated[int | None, typer.Option(help="Number of queries.", rich_help_panel=_SETTINGS)] = None,
-    levels: Annotated[int | None, typer.Option(help="Number of rating levels.", rich_help_panel=_SETTINGS)] = None,
-    sparsity: Annotated[
-        float | None,
-        typer.Option(help="Share of pairs that each annotator answers, for domains.", rich_help_panel=_SETTINGS),
-    ] = None,
-    mix: Annotated[
-        str | None,
-        typer.Option(
-            help='Annotators of each type in a mixed crowd, e.g. "good=12,noisy=6,left=1".', rich_help_panel=_SETTINGS
-        ),
-    ] = None,
+    out: Out,
+    kind: Kind = "crowd-bt",
+    seed: Seed = 0,
+    force: Force = False,
+    items: Items = None,
+    annotators: Annotators = None,
+    pairs: Pairs = None,
+    votes: Votes = None,
+    quality: Quality = None,
+    labels: Labels = None,
+    queries: Queries = None,
+    levels: Levels = None,
+    sparsity: Sparsity = None,
+    mix: Mix = None,
     as_json: Json = False,
 ) -> None:
     """Simulate a crowd: votes to rank, and the truth to evaluate the ranking against."""

@@ -100,7 +100,7 @@ class Check:
         return self.generator == self.model
 
     @property
-    def too_sure(self) -> list[str]:
+    def overconfident(self) -> list[str]:
         """What holds less often than it says, beyond simulation error: "score intervals", "rank intervals" …"""
         shares = {"rank intervals": self.fitted.ranks, "claimed orders": self.fitted.claims_right}
         if self.has_scores:
@@ -125,8 +125,8 @@ class Check:
         found += self._accusation_lines()
         if self.failed:
             found.append(f"{self.model} could not be fitted to {self.failed} simulations, which do not count.")
-        if self.too_sure:
-            found.append(f"Too sure for data like yours: {', '.join(self.too_sure)}. Read them with caution.")
+        if self.overconfident:
+            found.append(f"Too sure for data like yours: {', '.join(self.overconfident)}. Read them with caution.")
         return found
 
     def _claims_line(self, level: str) -> str:
@@ -173,7 +173,7 @@ class Check:
                 "accusations": accusations(self.coin_accusations),
             },
             "failed": self.failed,
-            "too_sure": self.too_sure,
+            "overconfident": self.overconfident,
             "conclusions": self.lines(),
         }
 

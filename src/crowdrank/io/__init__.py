@@ -13,7 +13,6 @@ from crowdrank.io.reader import explain, read, read_with_report
 from crowdrank.io.sources import needs_scan
 
 if TYPE_CHECKING:
-    from crowdrank.io.appending import Addition, check_addition
     from crowdrank.io.formats.base import Format
     from crowdrank.io.formats.registry import list_formats
     from crowdrank.io.item_tables import (
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
         read_people,
     )
     from crowdrank.io.scanner import scan, scan_with_report
-    from crowdrank.io.writer import write, write_table
+    from crowdrank.io.writer import Addition, check_addition, write, write_table
 
 _HOME = {
     "Addition": "appending",

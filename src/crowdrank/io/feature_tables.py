@@ -22,7 +22,7 @@ from crowdrank.io.column_roles import (
     require_role,
     resolve_columns,
 )
-from crowdrank.io.formats.letor import looks_like_letor, read_letor
+from crowdrank.io.formats.retrieval import looks_like_letor, read_letor
 from crowdrank.io.rows import Rows, parse_numbers
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import open_table

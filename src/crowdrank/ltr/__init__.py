@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from crowdrank.ltr.boosted import Boosted
 from crowdrank.ltr.crowd_ranker import CrowdRanker
 from crowdrank.ltr.features import Features
+from crowdrank.ltr.linear import Linear
 from crowdrank.ltr.methods import METHODS
-from crowdrank.ltr.rankers.boosted import Boosted
-from crowdrank.ltr.rankers.linear import Linear
 from crowdrank.ltr.ranking_function import RankingFunction, Validation
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.errors import DataError
 from crowdrank.ltr.em import CONVERGENCE_UNIT, EM, REMEDY, EMResult, training_lists
-from crowdrank.ltr.rankers.linear import LinearScorer, Scorer
+from crowdrank.ltr.linear import LinearScorer, Scorer
 from crowdrank.ltr.training_set import CrowdLists, QueryLists
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 from crowdrank.results import CLOSED_FORM, Convergence

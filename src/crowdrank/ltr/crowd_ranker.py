@@ -14,9 +14,11 @@ from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
 from crowdrank.ltr.baselines import NO_EXPERTISE
+from crowdrank.ltr.boosted import Boosted
 from crowdrank.ltr.em import EM, EMResult, EStep, Sampler
 from crowdrank.ltr.expertise import AnnotatorExpertise, annotator_expertise
 from crowdrank.ltr.features import Features
+from crowdrank.ltr.linear import Linear, Ranker, Scorer
 from crowdrank.ltr.list_posterior import MAX_EXACT_ITEMS
 from crowdrank.ltr.methods import (
     AUTO,
@@ -30,8 +32,6 @@ from crowdrank.ltr.methods import (
     score_held_out,
     split_queries,
 )
-from crowdrank.ltr.rankers.boosted import Boosted
-from crowdrank.ltr.rankers.linear import Linear, Ranker, Scorer
 from crowdrank.ltr.ranking_function import RankingFunction
 from crowdrank.ltr.training_set import CrowdLists, TrainingSet, build_training_set
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists

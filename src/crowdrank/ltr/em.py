@@ -13,8 +13,8 @@ from crowdrank.data import EncodedSideInformation
 from crowdrank.engines import LOCAL, Engine, ShardedData
 from crowdrank.engines.local import piece_ranges
 from crowdrank.ltr.expertise import estimate_theta
+from crowdrank.ltr.linear import Ranker, Scorer
 from crowdrank.ltr.list_posterior import exact_posterior, expected_distances, gibbs, metropolis_swaps, pair_weights
-from crowdrank.ltr.rankers.linear import Ranker, Scorer
 from crowdrank.ltr.top_k_posterior import potentials, top_k_distances, top_k_gibbs
 from crowdrank.ltr.training_set import CrowdLists, QueryLists
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists

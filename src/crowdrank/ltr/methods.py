@@ -13,9 +13,9 @@ from crowdrank.data import EncodedSideInformation
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation.metrics import ndcg
 from crowdrank.ltr import baselines
+from crowdrank.ltr.boosted import Boosted
 from crowdrank.ltr.em import EM, EMResult, training_lists
 from crowdrank.ltr.list_posterior import pair_weights
-from crowdrank.ltr.rankers.boosted import Boosted
 from crowdrank.ltr.ranking_function import Validation
 from crowdrank.ltr.training_set import CrowdLists, QueryLists
 

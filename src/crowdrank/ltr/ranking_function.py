@@ -19,10 +19,10 @@ import polars as pl
 from crowdrank.arrays import FloatArray
 from crowdrank.data.tables import FRAME_BACKENDS
 from crowdrank.errors import DataError, FormatError
+from crowdrank.ltr.boosted import TreeEnsemble
 from crowdrank.ltr.expertise import AnnotatorExpertise
 from crowdrank.ltr.features import Features
-from crowdrank.ltr.rankers.boosted import TreeEnsemble
-from crowdrank.ltr.rankers.linear import LinearScorer, Scorer
+from crowdrank.ltr.linear import LinearScorer, Scorer
 from crowdrank.results import CLOSED_FORM, Convergence
 from crowdrank.results.parts import as_native
 

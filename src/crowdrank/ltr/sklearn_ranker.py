@@ -13,7 +13,7 @@ from crowdrank.ltr.crowd_ranker import CrowdRanker, Labels
 from crowdrank.ltr.features import Features
 
 if TYPE_CHECKING:
-    from crowdrank.ltr.rankers.linear import Ranker
+    from crowdrank.ltr.linear import Ranker
 
 try:
     from sklearn.base import BaseEstimator

@@ -181,50 +181,8 @@ def rank(
     >>> ranking.model, ranking.table()["item"].to_list()
     ('bradley-terry', ['a', 'b', 'c'])
     """
-    options = RankOptions(
-        model=model,
-        settings=settings,
-        seed=seed,
-        columns=columns or {},
-        query=query,
-        kind=kind,
-        format=format,
-        encoding=encoding,
-        header=header,
-        strict=strict,
-        features=(features,) if isinstance(features, str) else tuple(features or ()),
-        control=control,
-        items=items,
-        items_columns=items_columns or {},
-        system=system,
-        missing=missing,
-        gold=gold,
-        gold_columns=gold_columns or {},
-        gold_pairs=gold_pairs,
-        annotator_quality=annotator_quality or {},
-        annotator_order=annotator_order or (),
-        people=people,
-        engine=engine,
-        scheduler=scheduler,
-        memory=memory,
-        init=init,
-        uncertainty=uncertainty,
-        level=level,
-        simultaneous=simultaneous,
-        measure=measure,
-        exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude or ()),
-        aliases=aliases or {},
-        by=by,
-        criteria=(criteria,) if isinstance(criteria, str) else tuple(criteria or ()),
-        weights=weights or {},
-        cluster=cluster,
-        score_scale=score_scale,
-        anchors=anchors or {},
-        link_to=link_to,
-        min_comparisons=min_comparisons,
-        time=time,
-    )
-    result = run(source, options)
+    given = dict(locals())  # the arguments have the names of the options
+    result = run(given.pop("source"), RankOptions.of(**given))
     if result.report is not None and (sentence := result.report.dropped_summary()):
         issue_warning(sentence, DataWarning, stacklevel=2)
     for warning in result.warnings:

@@ -33,6 +33,16 @@ AUTO = "auto"
 UNCERTAINTY_METHODS = ("model", "bootstrap", "none")
 MISSING_RULES = ("unknown", "worse")
 MEASURES = ("ndcg", "rbp")
+_MAPPINGS = (
+    "settings",
+    "columns",
+    "gold_columns",
+    "items_columns",
+    "annotator_quality",
+    "aliases",
+    "weights",
+    "anchors",
+)
 _NOT_WITH_MEASURE = ("by", "criteria", "control", "time", "system", "score_scale", "anchors", "link_to")
 
 
@@ -111,6 +121,15 @@ class RankOptions:
         if self.opens_engine:
             name: Any = self.engine
             check_engine(name, self.scheduler, self.memory)
+
+    @classmethod
+    def of(cls, **given: Any) -> RankOptions:
+        """Options as users give them: None where there is nothing, and a single name in place of several."""
+        for name in ("features", "exclude", "criteria"):
+            value = given.get(name) or ()
+            given[name] = (value,) if isinstance(value, str) else tuple(value)
+        given |= {name: given.get(name) or {} for name in _MAPPINGS}
+        return cls(**given | {"annotator_order": given.get("annotator_order") or ()})
 
     @property
     def roles(self) -> dict[str, str | None]:

@@ -104,7 +104,7 @@ def leaderboard_html(board: Leaderboard) -> str:
         parts += [tag("h2", "Provisional"), tag("p", "Items with few judgments, without a rank.", class_="note")]
         parts.append(_table(board, ranking.provisional, "Provisional items", ranked=False))
     if ranking.drift is not None:
-        from crowdrank.reports.html.sections.change_over_time import drift_figure
+        from crowdrank.reports.html.sections.ranking import drift_figure
 
         parts += [tag("h2", "Change over time"), tag("p", ranking.drift.sentence(), class_="note")]
         parts.append(drift_figure(ranking.drift, ranking.scale, board.level))

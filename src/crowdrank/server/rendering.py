@@ -136,7 +136,9 @@ def score_axis(rows: Sequence[Json]) -> Markup:
     marks = [
         tag("text", text, x=_percent(_position(value, low, high)), y=12, text_anchor="middle") for value, text in ticks
     ]
-    return Markup(tag("svg", *marks, width="100%", height=16, role="img", aria_label=f"Axis from {low:.2f} to {high:.2f}"))
+    return Markup(
+        tag("svg", *marks, width="100%", height=16, role="img", aria_label=f"Axis from {low:.2f} to {high:.2f}")
+    )
 
 
 def _score_axis(rows: Sequence[Json]) -> tuple[float, float, list[tuple[float, str]]]:
@@ -212,7 +214,9 @@ def _after(point: Json) -> str:
     return f"after {point['votes']:,} votes" + (f" ({at[:16].replace('T', ' ')})" if at else "")
 
 
-def time_chart(series: Sequence[tuple[float, float]], title: str, limit: float | None = None, digits: int = 0) -> Markup:
+def time_chart(
+    series: Sequence[tuple[float, float]], title: str, limit: float | None = None, digits: int = 0
+) -> Markup:
     """Plot a total against time, given as pairs of seconds since 1970 and values, with its limit if there is one."""
     if len(series) < 2 or series[0][0] >= series[-1][0]:
         return Markup("")

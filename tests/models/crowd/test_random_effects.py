@@ -9,7 +9,7 @@ from scipy.special import expit
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, SideInformation
 from crowdrank.errors import ConvergenceWarning, SettingError
 from crowdrank.evaluation import accuracy
-from crowdrank.models.crowd.hyperparameter_star import StarExplorer
+from crowdrank.models.crowd.hyperparameter_designs import StarExplorer
 from crowdrank.simulation import mixed_crowd
 from tests.strategies import joint_crowd_bt
 

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from crowdrank import Comparisons
 from crowdrank.models.thurstonian.layout import judgment_counts, layout_from_comparisons
-from crowdrank.models.thurstonian.postprocess import PosteriorDraws, mean_and_interval, state_to_draw
+from crowdrank.models.thurstonian.sampler import PosteriorDraws, mean_and_interval, state_to_draw
 
 DOMAIN = np.array([0, 0, 1, 1, 1, 2])
 EXPERTISE = np.array([[1.0, 2.0, 3.0], [-1.0, 0.0, 1.0]])

@@ -10,7 +10,7 @@ import pytest
 from crowdrank import BradleyTerry, Comparisons
 from crowdrank.errors import DataError
 from crowdrank.evaluation import kendall_distance
-from crowdrank.models.thurstonian.postprocess import TransferredPrior
+from crowdrank.models.thurstonian.sampler import TransferredPrior
 from crowdrank.models.thurstonian.tpp import TPP
 from crowdrank.simulation import domain_crowd
 

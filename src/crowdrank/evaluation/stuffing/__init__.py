@@ -12,8 +12,7 @@ from typing import Any
 
 from crowdrank.data import Comparisons
 from crowdrank.errors import SettingError
-from crowdrank.evaluation.stuffing.bursts import bursts
-from crowdrank.evaluation.stuffing.campaigns import campaigns
+from crowdrank.evaluation.stuffing.campaigns import bursts, campaigns
 from crowdrank.evaluation.stuffing.decided_votes import StuffingAlarm, Votes
 from crowdrank.evaluation.stuffing.near_copies import copies
 from crowdrank.evaluation.stuffing.newcomers import newcomers

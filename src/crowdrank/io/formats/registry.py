@@ -87,10 +87,10 @@ def _prefixed(*prefixes: str) -> Callable[[Source], bool]:
 # Formats known by their first line come before those known by columns, which not every text has.
 SIGNATURES = (
     Signature("preflib", "preflib", first_line=re.compile(r"#|\d{1,6}$")),
-    Signature("letor", "letor", first_line=re.compile(r"#|.*\bqid:")),
+    Signature("letor", "retrieval", first_line=re.compile(r"#|.*\bqid:")),
     Signature("pgn", "chess", first_line=re.compile(r'\[\w+\s+".*"\]$')),
-    Signature("trec-qrels", "trec", first_line=re.compile(r"\S+\s+(\d+|Q0)\s+\S+\s+\S+$")),
-    Signature("trec-run", "trec", first_line=re.compile(r"\S+\s+(\d+|Q0)\s+\S+\s+\d+\s+\S+\s+\S+$")),
+    Signature("trec-qrels", "retrieval", first_line=re.compile(r"\S+\s+(\d+|Q0)\s+\S+\s+\S+$")),
+    Signature("trec-run", "retrieval", first_line=re.compile(r"\S+\s+(\d+|Q0)\s+\S+\s+\d+\s+\S+\s+\S+$")),
     # A matrix: numbers, or an empty cell before the names of the columns.
     Signature("asap", "toolkits", first_line=re.compile(r'[\d\s.,;eE+nNaA"-]+$|"?\s*"?\s*[,;\t]')),
     Signature("label-studio", "label_studio", _names("annotations,data"), json=True),
@@ -110,10 +110,10 @@ SIGNATURES = (
     Signature("mt-bench", "arenas", _names("model_1,model_2,g1_winner,g2_winner")),
     Signature("mt-bench-grades", "arenas", _names("question_id,model,judge,judgment,score"), json=True),
     Signature("alpaca-eval", "arenas", _names("generator_1,generator_2,preference,output_1,output_2")),
-    Signature("judgebench", "judge_benchmarks", _names("pair_id,response_A,response_B,label")),
-    Signature("pandalm", "judge_benchmarks", _names("cmp_key,response1,response2,annotator1")),
-    Signature("arena-hard", "judge_benchmarks", _names("question_id,model,games"), json=True),
-    Signature("openai-summaries", "judge_benchmarks", _names("summaries,choice,worker"), json=True),
+    Signature("judgebench", "arenas", _names("pair_id,response_A,response_B,label")),
+    Signature("pandalm", "arenas", _names("cmp_key,response1,response2,annotator1")),
+    Signature("arena-hard", "arenas", _names("question_id,model,games"), json=True),
+    Signature("openai-summaries", "arenas", _names("summaries,choice,worker"), json=True),
     Signature("qualtrics", "questionnaires", _names("StartDate,EndDate,ResponseId")),
     Signature("surveymonkey", "questionnaires", _names("Respondent ID,Collector ID")),
     Signature("mturk", "crowd_platforms", _names("HITId,AssignmentId,WorkerId,AssignmentStatus")),

@@ -24,13 +24,13 @@ from crowdrank.models.base import (
     require_kind,
 )
 from crowdrank.models.commensurate.judge_scores import (
+    HumanVoteEquivalent,
     Judge,
     Sources,
-    Worth,
-    describe_worths,
+    describe_equivalents,
     find_sources,
     fit_judge,
-    judges_worth,
+    human_vote_equivalent,
     log_prior_of_discrepancy,
     own_items,
     predict,
@@ -164,7 +164,7 @@ class CommensurateBT(IterativeModel):
         if not judges:
             return self._fit_humans(comparisons.take(sources.human), opening)
 
-        def fit(among: Sequence[Judge]) -> tuple[ScalePosterior, Prediction, Worth]:
+        def fit(among: Sequence[Judge]) -> tuple[ScalePosterior, Prediction, HumanVoteEquivalent]:
             said = predict(among, self._regressors(comparisons, among, sources))
             solver = Solver(
                 tolerance=self.tolerance,
@@ -173,7 +173,7 @@ class CommensurateBT(IterativeModel):
                 scale=None if self.discrepancy == "auto" else self.discrepancy,
             )
             posterior = solver.fit(humans, items, said)
-            return posterior, said, judges_worth(posterior, said, among, humans.total)
+            return posterior, said, human_vote_equivalent(posterior, said, among, humans.total)
 
         posterior, said, together = fit(judges)
         alone = len(judges) > 1 and len(items) <= _MAX_ITEMS_ALONE
@@ -211,7 +211,7 @@ class CommensurateBT(IterativeModel):
         humans: Votes,
         posterior: ScalePosterior,
         judges: Sequence[Judge],
-        worths: Sequence[Worth],
+        worths: Sequence[HumanVoteEquivalent],
         biases: Mapping[str, float],
         opening: Sequence[str],
     ) -> Ranking:
@@ -239,7 +239,7 @@ class CommensurateBT(IterativeModel):
             convergence=Convergence(slowest.converged, slowest.steps, slowest.distance),
             measure=measure,
         )
-        return _with_notes(ranking, [*opening, *describe_worths(worths[0], worths[1:])])
+        return _with_notes(ranking, [*opening, *describe_equivalents(worths[0], worths[1:])])
 
 
 def _effect_parameters(judge: Judge) -> dict[str, float]:

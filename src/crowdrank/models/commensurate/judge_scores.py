@@ -186,7 +186,7 @@ _LEVEL = 0.9
 
 
 @dataclass(frozen=True)
-class Worth:
+class HumanVoteEquivalent:
     """What judges are worth.
 
     Parameters
@@ -217,19 +217,19 @@ class Worth:
         return f"about {value}{of_what} ({low} to {high})"
 
 
-def describe_worths(together: Worth, alone: Sequence[Worth] = ()) -> list[str]:
+def describe_equivalents(together: HumanVoteEquivalent, alone: Sequence[HumanVoteEquivalent] = ()) -> list[str]:
     """What judges are worth in sentences, and who answers in reverse.
 
     Parameters
     ----------
-    together : Worth
+    together : HumanVoteEquivalent
         The worth of all judges.
-    alone : sequence of Worth
+    alone : sequence of HumanVoteEquivalent
         The worth of each judge, if there are several.
 
     Examples
     --------
-    >>> describe_worths(Worth(("gpt",), Interval(1913.0, 1220.0, 2570.0), np.ones(1), True))
+    >>> describe_equivalents(HumanVoteEquivalent(("gpt",), Interval(1913.0, 1220.0, 2570.0), np.ones(1), True))
     ["gpt's votes count for about 1,900 human votes here (1,200 to 2,600)."]
     """
     several = len(together.judges) > 1
@@ -274,7 +274,9 @@ def _join(parts: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def judges_worth(posterior: ScalePosterior, said: Prediction, judges: Sequence[Judge], votes: float) -> Worth:
+def human_vote_equivalent(
+    posterior: ScalePosterior, said: Prediction, judges: Sequence[Judge], votes: float
+) -> HumanVoteEquivalent:
     """How many human votes the judges' votes count for.
 
     Parameters
@@ -294,7 +296,7 @@ def judges_worth(posterior: ScalePosterior, said: Prediction, judges: Sequence[J
     nats per vote. Scores from n human votes cost (items − queries) / 2n. Equating the two gives n, for V of the scores
     that the judges predict and for V of scores about which only their spread is known; the difference is the worth.
     """
-    worth = np.array([_worth_at(fit, said, votes) for fit in posterior.fits])
+    worth = np.array([_equivalent_at(fit, said, votes) for fit in posterior.fits])
     low, median, high = _quantiles(worth, posterior.weights)
     weights, covariance = posterior.weight_moments(said)
     weights, covariance = weights[: len(judges)], covariance[: len(judges), : len(judges)]
@@ -303,10 +305,10 @@ def judges_worth(posterior: ScalePosterior, said: Prediction, judges: Sequence[J
     is_shown = statistic > len(judges) + 2.8 * len(judges) ** 0.5
     spread = np.array([judge.spread for judge in judges])
     names = tuple(judge.name for judge in judges)
-    return Worth(names, Interval(median, low if is_shown else 0.0, high), weights / spread, is_shown)
+    return HumanVoteEquivalent(names, Interval(median, low if is_shown else 0.0, high), weights / spread, is_shown)
 
 
-def _worth_at(fit: ScaleFit, said: Prediction, votes: float) -> float:
+def _equivalent_at(fit: ScaleFit, said: Prediction, votes: float) -> float:
     per_vote = fit.information / votes
     degrees = len(fit.items) - len(fit.items.queries)
     predicted = fit.weights @ said.rows

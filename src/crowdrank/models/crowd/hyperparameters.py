@@ -3,14 +3,14 @@
 The hyperparameters are the spread of the scores σ and the distribution Beta(α, β) of quality among annotators. Their
 coordinates are log σ, log α and log β. For each value, the posterior of the scores is approximated by a normal
 distribution at its mode (Laplace), which also gives the evidence of that value. Three ways to integrate over the values
-are in `hyperparameter_lattice`, where data are few, in `spread_profile`, where items have few answers, and in
-`hyperparameter_star`, where they have more.
+are in `hyperparameter_designs` (a lattice where data are few, a star where items have many answers) and in
+`spread_profile`, where items have few answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from crowdrank.data import Items
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.inference.laplace import LaplaceApproximation, LaplaceComponent
 from crowdrank.inference.newton import OptimizeResult, maximize, maximize_within
-from crowdrank.models.crowd.marginal_likelihood import pair_curvature
+from crowdrank.models.crowd.marginal_likelihood import pair_curvature, tie_counts
 from crowdrank.models.crowd.marginal_objective import (
     LOG_FACTOR,
     MAX_DENSE_ITEMS,
@@ -31,8 +31,7 @@ from crowdrank.models.crowd.marginal_objective import (
     ScaledTables,
     marginal_curvature,
 )
-from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution
-from crowdrank.models.crowd.ties import fit_ties
+from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution, grid_log_evidence
 
 QUALITY_PRIORS = ((2.0, 1.2), (-0.5, 0.7))
 """Normal priors on log α and log β, as (mean, standard deviation). Where annotators are alike, their quality and the
@@ -195,7 +194,7 @@ class Explorer:
             max_steps=self.max_steps,
             max_step=MAX_STEP,
         )
-        return self.weighed(hyper, found)
+        return self.with_evidence(hyper, found)
 
     def hyperparameters(self, at: Coordinates, tie: TieDistribution) -> Hyperparameters:
         log_scale, log_alpha, log_beta = np.clip(at, -6.0, 7.0)
@@ -204,7 +203,7 @@ class Explorer:
         alpha, beta = float(np.exp(log_alpha)), float(np.exp(log_beta))
         return Hyperparameters(float(np.exp(log_scale)), QualityDistribution(alpha / (alpha + beta), alpha + beta), tie)
 
-    def weighed(self, hyper: Hyperparameters, found: OptimizeResult) -> Mode:
+    def with_evidence(self, hyper: Hyperparameters, found: OptimizeResult) -> Mode:
         size = len(found.parameters)
         curvature = marginal_curvature(found.evaluation)
         root = curvature.cholesky() if size <= MAX_DENSE_ITEMS else None
@@ -321,3 +320,65 @@ def _log_prior_of_spread(at: Coordinates) -> float:
 
 def log_normal(x: float, mean: float, scale: float) -> float:
     return -0.5 * ((x - mean) / scale) ** 2 - float(np.log(scale))
+
+
+# Fit the distribution of ties of Crowd-BT with annotators integrated out, at given scores.
+
+# Normal prior on the log of the spread of log ν among annotators.
+_LOG_SPREAD_PRIOR = (-0.7, 0.7)
+_BOUNDS = ((-4.0, 4.0), (-3.0, 1.5))
+# Factors by which the slope may change in one round, and its range above 0.
+_SLOPE_FACTORS, _SLOPE_RANGE = (0.7, 1.0, 1.0 / 0.7), (0.05, 1.5)
+_MAX_ROUNDS, _EFFECT_STEPS = 5, 3
+# Spread of the item effects at first, and the least one.
+_FIRST_EFFECT_SPREAD, _LEAST_EFFECT_SPREAD = 0.5, 0.01
+
+
+def fit_ties(objective: MarginalObjective, scores: FloatArray) -> TieDistribution:
+    """The distribution of ties that fits best at these scores, found from that of the objective."""
+    for _ in range(_MAX_ROUNDS):
+        before = objective.hyper.tie.slope
+        objective = _with_ties(objective, _fit_effects(objective, scores))
+        objective = _with_ties(objective, _fit_distribution(objective, scores))
+        if objective.hyper.tie.slope == before:
+            break
+    return objective.hyper.tie
+
+
+def _with_ties(objective: MarginalObjective, tie: TieDistribution) -> MarginalObjective:
+    return objective.at(replace(objective.hyper, tie=tie))
+
+
+def _fit_effects(objective: MarginalObjective, scores: FloatArray) -> TieDistribution:
+    """Item effects by a few steps of Newton's method on the diagonal; the variance of their prior by EM."""
+    tie = objective.hyper.tie
+    variance = float(np.mean(tie.effect**2)) or _FIRST_EFFECT_SPREAD**2
+    for _ in range(_EFFECT_STEPS):
+        posterior = objective.posterior(objective.tables(scores)).tie
+        excess, information = objective.shards.sum(tie_counts, scores, objective.points, posterior)
+        # an effect and those of the items it meets move together, which doubles the information along that direction
+        step = (excess - tie.effect / variance) / (2.0 * information + 1.0 / variance)
+        tie = tie._replace(effect=tie.effect + step)
+        spread = tie.effect**2 + 1.0 / (information + 1.0 / variance)
+        variance = max(float(np.mean(spread)), _LEAST_EFFECT_SPREAD**2)
+        objective = _with_ties(objective, tie)
+    return tie
+
+
+def _fit_distribution(objective: MarginalObjective, scores: FloatArray) -> TieDistribution:
+    """The slope, and the normal distribution of log ν among annotators."""
+    grids, tie = objective.grids, objective.hyper.tie
+    best, highest = tie, -np.inf
+    for slope in sorted({0.0, *np.clip(tie.slope * np.array(_SLOPE_FACTORS), *_SLOPE_RANGE).tolist()}):
+        table = _with_ties(objective, tie._replace(slope=slope)).tables(scores).tie
+
+        def value(x: FloatArray, table: FloatArray = table) -> float:
+            log_weights = grids.log_tie_weights(tie._replace(mean=float(x[0]), scale=float(np.exp(x[1]))))
+            away = (float(x[1]) - _LOG_SPREAD_PRIOR[0]) / _LOG_SPREAD_PRIOR[1]
+            return grid_log_evidence(table, log_weights) - 0.5 * away**2
+
+        found = maximize_within(value, np.array([tie.mean, np.log(tie.scale)]), [0, 1], _BOUNDS)
+        if value(found) > highest:
+            best = tie._replace(mean=float(found[0]), scale=float(np.exp(found[1])), slope=slope)
+            highest = value(found)
+    return best

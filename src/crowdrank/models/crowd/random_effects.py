@@ -22,8 +22,7 @@ from crowdrank.models.crowd.encoding import (
     initial_scores,
     weight_by_annotator,
 )
-from crowdrank.models.crowd.hyperparameter_lattice import LatticeExplorer
-from crowdrank.models.crowd.hyperparameter_star import StarExplorer
+from crowdrank.models.crowd.hyperparameter_designs import LatticeExplorer, StarExplorer
 from crowdrank.models.crowd.hyperparameters import LARGEST_SCALE, Mode
 from crowdrank.models.crowd.importance import MAX_ITEMS, MAX_ROWS, WeightedDraws, sample_posterior
 from crowdrank.models.crowd.likelihood import Answers, sigmoid, sigmoid_pair

@@ -27,12 +27,12 @@ from crowdrank.models.crowd.hyperparameters import (
     Explorer,
     Mode,
     coordinates,
+    fit_ties,
     log_normal,
     shown_spread,
 )
 from crowdrank.models.crowd.marginal_objective import AveragedTables, MarginalObjective
 from crowdrank.models.crowd.quality_priors import TieDistribution
-from crowdrank.models.crowd.ties import fit_ties
 
 # Up to how many items this is used, and with fewer answers per item than this; with more, if there are few in all.
 _MAX_ITEMS, _THIN, _LESS_THIN, _FEW_ROWS = 200, 100, 300, 2_500
@@ -101,24 +101,24 @@ class ProfileExplorer(Explorer):
         if len(self.objective.grids.nu):
             tie = fit_ties(self.objective.at(start.hyper), start.scores)
         if self.fixed[0]:
-            return [self._point(state.at[0], state, tie)]
-        grid = _SpreadGrid(self, tie, _STEP, [self._point(min(state.at[0], self._highest), state, tie)])
+            return [self._mode_at(state.at[0], state, tie)]
+        grid = _SpreadGrid(self, tie, _STEP, [self._mode_at(min(state.at[0], self._largest_log_scale), state, tie)])
         grid.ascend()
         peak = grid.parabola
         if grid.best.log_weight < least:
             return sorted(grid.modes, key=lambda mode: -mode.log_weight)
         if peak is not None and peak[1] < _NARROW:
             best = grid.best
-            first = self._point(min(peak[0], self._highest), _state(best), tie)
+            first = self._mode_at(min(peak[0], self._largest_log_scale), _state(best), tie)
             grid = _SpreadGrid(self, tie, _SPACING * peak[1], [first])
         grid.extend()
         return sorted(grid.modes, key=lambda mode: -mode.log_weight)
 
     @property
-    def _highest(self) -> float:
+    def _largest_log_scale(self) -> float:
         return float(np.log(self.largest_scale))
 
-    def _point(self, log_scale: float, state: _State, tie: TieDistribution) -> Mode:
+    def _mode_at(self, log_scale: float, state: _State, tie: TieDistribution) -> Mode:
         """Scores and quality at one spread: variational inference and maximisation over α and β in turn (EM)."""
         factor = float(np.exp(log_scale - state.at[0]))
         scores, root, at = factor * state.scores, state.root / factor, (log_scale, *state.at[1:])
@@ -192,8 +192,8 @@ class _Expected:
     at: Coordinates
     averaged: AveragedTables
 
-    def __call__(self, place: FloatArray) -> float:
-        explorer, at = self.explorer, (self.at[0], float(place[0]), float(place[1]))
+    def __call__(self, logs: FloatArray) -> float:
+        explorer, at = self.explorer, (self.at[0], float(logs[0]), float(logs[1]))
         quality = explorer.hyperparameters(at, explorer.objective.hyper.tie).quality
         log_weights = explorer.objective.grids.log_weights(quality)
         return self.averaged.log_likelihood(log_weights) + explorer._slab_log_prior(at)
@@ -259,35 +259,35 @@ class _SpreadGrid:
     def ascend(self) -> None:
         """Go uphill until the best point has neighbours on both sides, or lies at a bound."""
         for is_up in (True, False):
-            while self.points[-1 if is_up else 0] is self.best and self._go(is_up):
+            while self.points[-1 if is_up else 0] is self.best and self._add_point(is_up):
                 pass
 
     def extend(self) -> None:
         """Go on in both directions until weights are negligible."""
         for is_up in (True, False):
-            while self._matters(self.points[-1 if is_up else 0]) and self._go(is_up):
+            while self._has_weight(self.points[-1 if is_up else 0]) and self._add_point(is_up):
                 pass
 
-    def _matters(self, mode: Mode) -> bool:
+    def _has_weight(self, mode: Mode) -> bool:
         return mode.log_weight > self.best.log_weight - _NEGLIGIBLE
 
-    def _go(self, is_up: bool) -> bool:
+    def _add_point(self, is_up: bool) -> bool:
         """Add a point at one end; False at a bound."""
-        end, highest = self.points[-1 if is_up else 0], self.explorer._highest
+        end, highest = self.points[-1 if is_up else 0], self.explorer._largest_log_scale
         log_scale = coordinates(end.hyper)[0] + (self.step if is_up else -self.step)
         if log_scale < _LOWEST or log_scale > highest + 0.5 * self.step:
             return False
-        point = self.explorer._point(min(log_scale, highest), _state(end), self.tie)
+        point = self.explorer._mode_at(min(log_scale, highest), _state(end), self.tie)
         self.points.insert(len(self.points) if is_up else 0, point)
         return True
 
     @property
     def parabola(self) -> tuple[float, float] | None:
         """Mean and standard deviation of log σ by the parabola through the best point and its neighbours."""
-        place = self.points.index(self.best)
-        if not 0 < place < len(self.points) - 1:
+        index = self.points.index(self.best)
+        if not 0 < index < len(self.points) - 1:
             return None
-        near = self.points[place - 1 : place + 2]
+        near = self.points[index - 1 : index + 2]
         x = np.log([mode.hyper.scale for mode in near])
         second, first, _ = np.polyfit(x - x[1], [mode.log_weight for mode in near], 2)
         return (float(x[1] - 0.5 * first / second), float((-2.0 * second) ** -0.5)) if second < 0 else None

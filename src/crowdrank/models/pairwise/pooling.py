@@ -35,17 +35,17 @@ from crowdrank.models.pairwise.paired import (
     reduce,
 )
 from crowdrank.models.pairwise.spread import (
+    DEVIATION_SPREAD_PRIOR,
     LARGEST,
-    OF_DEVIATIONS,
-    OF_SCORES,
+    SCORE_SPREAD_PRIOR,
     SMALLEST,
     SpreadFit,
     SpreadPosterior,
     SpreadPrior,
     information_of,
     learn_spread,
+    log_scale_derivative,
     neighbours_only,
-    scale_slope,
 )
 from crowdrank.results import Convergence, LazyParts, Ranking, Uncertainty
 from crowdrank.results.categories import DEVIATION, DEVIATION_ERROR
@@ -265,7 +265,9 @@ def learn_scales(
             values, own = x[layout.slices[name]], variance[layout.slices[name]]
             here = float(np.log(scales[name]))
             information = information_of(own, here)
-            step = float(np.clip(scale_slope(values, float(own.sum()), here, priors[name]) / information, -1.0, 1.0))
+            step = float(
+                np.clip(log_scale_derivative(values, float(own.sum()), here, priors[name]) / information, -1.0, 1.0)
+            )
             there = float(np.clip(here + step, np.log(SMALLEST), np.log(LARGEST)))
             largest = max(largest, abs(there - here) * information**0.5)
             scales[name] = float(np.exp(there))
@@ -305,7 +307,11 @@ def fit_with_effects(model: PairwiseModel, comparisons: Comparisons, options: Fi
     by_wins = plain.scores_from_win_rates()
     scales[base] = max(float(np.std(by_wins)), 0.3) if model.prior_scale == "auto" else float(model.prior_scale or 1.0)
     fixed = {TIE} if model.prior_scale == "auto" else {TIE, base}
-    priors = {b.name: OF_SCORES if b.name == base else OF_DEVIATIONS for b in layout.blocks if b.name not in fixed}
+    priors = {
+        b.name: SCORE_SPREAD_PRIOR if b.name == base else DEVIATION_SPREAD_PRIOR
+        for b in layout.blocks
+        if b.name not in fixed
+    }
 
     def objective_at(given: Mapping[str, float]) -> EffectObjective:
         return EffectObjective(held, layout, formula, given)

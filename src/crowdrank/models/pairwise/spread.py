@@ -59,42 +59,43 @@ _MAX_COUNTED_ROWS = 300_000
 
 
 class SpreadPrior(NamedTuple):
-    """Prior of τ: density ∝ τ^(power − 1) · tail, and a probability that all parameters are alike.
+    """Prior of τ: density ∝ τ^(power − 1) · tail, and a spike at 0.
 
-    The tail is 1 / (1 + τ²/scale²), or exp(−τ²/(2·scale²)) if it is light.
+    The spike is the probability that all parameters are alike. The tail is 1 / (1 + τ²/scale²), or exp(−τ²/(2·scale²))
+    if it is light.
     """
 
     power: float
     scale: float
-    alike: float
-    light: bool = False
+    spike: float
+    light_tail: bool = False
 
     def log_density(self, log_scale: float) -> float:
         """Log density of u, up to a constant."""
-        if self.light:
+        if self.light_tail:
             return self.power * log_scale - 0.5 * float(np.exp(2 * log_scale)) / self.scale**2
         return self.power * log_scale - float(np.log1p(np.exp(2 * log_scale) / self.scale**2))
 
-    def slope(self, log_scale: float) -> float:
+    def derivative(self, log_scale: float) -> float:
         ratio = float(np.exp(2 * log_scale)) / self.scale**2
-        if self.light:
+        if self.light_tail:
             return self.power - ratio
         return self.power - 2.0 * ratio / (1.0 + ratio)
 
-    def width_of_alike(self) -> float:
-        """The width that gives the smallest spread the probability that all are alike."""
-        if self.light:
+    def spike_width(self) -> float:
+        """The width that gives the smallest spread the probability of the spike."""
+        if self.light_tail:
             total = 0.5 * (2 * self.scale**2) ** (self.power / 2) * gamma(self.power / 2)
         else:
             total = self.scale**self.power * np.pi / 2 / np.sin(np.pi * self.power / 2)
-        return float(self.alike / (1 - self.alike) * total / np.exp(self.log_density(float(np.log(SMALLEST)))))
+        return float(self.spike / (1 - self.spike) * total / np.exp(self.log_density(float(np.log(SMALLEST)))))
 
 
 # Leans to small values. Tuned by simulation: few tables of coin tosses are split, and hardly any true claim is lost.
-OF_SCORES = SpreadPrior(0.7, 3.0, 0.025)
+SCORE_SPREAD_PRIOR = SpreadPrior(0.7, 3.0, 0.025)
 # Leans to large values, because the Laplace approximation finds the spread of many deviations with few votes each too
 # small. Tuned by simulation: intervals of scores in categories hold, and no difference is claimed where there is none.
-OF_DEVIATIONS = SpreadPrior(1.6, 2.0, 0.001, light=True)
+DEVIATION_SPREAD_PRIOR = SpreadPrior(1.6, 2.0, 0.001, light_tail=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ class SpreadFit:
     log_scale: float
     found: OptimizeResult
     items: Items
-    prior: SpreadPrior = OF_SCORES
+    prior: SpreadPrior = SCORE_SPREAD_PRIOR
 
     @property
     def precision(self) -> float:
@@ -150,11 +151,11 @@ class SpreadFit:
         evidence = self.found.evaluation.value - size * self.log_scale - 0.5 * log_determinant
         return evidence + self.prior.log_density(self.log_scale)
 
-    def slope(self, trace: float) -> float:
+    def derivative(self, trace: float) -> float:
         """Derivative of the log density in u; `trace` is that of the covariance. H is taken as constant in u."""
-        return scale_slope(self.scores, trace, self.log_scale, self.prior)
+        return log_scale_derivative(self.scores, trace, self.log_scale, self.prior)
 
-    def towards(self, log_scale: float) -> FloatArray:
+    def extrapolated(self, log_scale: float) -> FloatArray:
         """Parameters to start from at another u: the optimum follows dx/du = H⁻¹ · 2x/τ² for the scores."""
         moved = 2 * self.precision * self.covariance @ self.scores
         start = self.found.parameters.copy()
@@ -256,7 +257,7 @@ def learn_spread(
     tolerance: float,
     max_steps: int,
     from_above: bool = False,
-    prior: SpreadPrior = OF_SCORES,
+    prior: SpreadPrior = SCORE_SPREAD_PRIOR,
 ) -> SpreadPosterior:
     """Fit with the spread of scores integrated out or, for many items, with its best value.
 
@@ -284,10 +285,10 @@ def _integrate(fit: Fitter, first: float, start: FloatArray, size: int, toleranc
     for _ in range(_MAX_STEPS):
         shrinkage = np.eye(size) - here.precision * here.covariance
         information = 2 * float(np.sum(shrinkage**2)) + _PRIOR_INFORMATION
-        step = _clip_step(here, here.slope(float(np.trace(here.covariance))) / information)
+        step = _clip_step(here, here.derivative(float(np.trace(here.covariance))) / information)
         if abs(step) * np.sqrt(information) < 0.5:
             break
-        here = fit(here.log_scale + step, here.towards(here.log_scale + step), tolerance)
+        here = fit(here.log_scale + step, here.extrapolated(here.log_scale + step), tolerance)
         fits.append(here)
     width = min(1.25 / float(np.sqrt(information)), _WIDEST_STEP)
     best = max(fits, key=lambda one: one.log_density)
@@ -299,7 +300,7 @@ def _integrate(fit: Fitter, first: float, start: FloatArray, size: int, toleranc
             log_scale = at.log_scale + direction * width
             if not np.log(SMALLEST) <= log_scale <= np.log(LARGEST):
                 break
-            at = fit(log_scale, at.towards(log_scale), tolerance)
+            at = fit(log_scale, at.extrapolated(log_scale), tolerance)
             grid.append(at)
             weight = float(np.exp(at.log_density - best.log_density))
             total += weight
@@ -308,8 +309,8 @@ def _integrate(fit: Fitter, first: float, start: FloatArray, size: int, toleranc
     grid.sort(key=lambda one: one.log_scale)
     widths = np.full(len(grid), width)
     if grid[0].log_scale - width < np.log(SMALLEST):  # else the judgments rule out that all items are alike
-        grid.insert(0, fit(float(np.log(SMALLEST)), grid[0].towards(float(np.log(SMALLEST))), tolerance))
-        widths = np.append(best.prior.width_of_alike(), widths)
+        grid.insert(0, fit(float(np.log(SMALLEST)), grid[0].extrapolated(float(np.log(SMALLEST))), tolerance))
+        widths = np.append(best.prior.spike_width(), widths)
     return SpreadPosterior(grid, widths)
 
 
@@ -323,7 +324,7 @@ def _best(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: fl
         if abs(here.log_scale - measured_at) > _STEADY:
             measured_at, ratio = here.log_scale, _trace(curvature, variance) / float(variance.sum())
         information = information_of(variance, here.log_scale)
-        step = _clip_step(here, here.slope(ratio * float(variance.sum())) / information)
+        step = _clip_step(here, here.derivative(ratio * float(variance.sum())) / information)
         settled = abs(step) < max(0.02, 0.3 / np.sqrt(information))
         here = fit(here.log_scale + step, here.found.parameters, tolerance if settled else max(tolerance, _LOOSE))
         if settled:
@@ -331,10 +332,10 @@ def _best(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: fl
     return SpreadPosterior([fit(here.log_scale, here.found.parameters, tolerance)], np.ones(1))
 
 
-def scale_slope(values: FloatArray, trace: float, log_scale: float, prior: SpreadPrior) -> float:
+def log_scale_derivative(values: FloatArray, trace: float, log_scale: float, prior: SpreadPrior) -> float:
     """Derivative of the log density in u = log τ, for parameters N(0, τ²) whose covariance has this trace."""
     explained = float(np.exp(-2 * log_scale)) * (float(values @ values) + trace)
-    return explained - len(values) + prior.slope(log_scale)
+    return explained - len(values) + prior.derivative(log_scale)
 
 
 def information_of(variance: FloatArray, log_scale: float) -> float:

@@ -16,7 +16,7 @@ from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_c
 from crowdrank.models.base import build_ranking
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.thurstonian.layout import Layout, judgment_counts, layout_from_comparisons
-from crowdrank.models.thurstonian.postprocess import attach_domains
+from crowdrank.models.thurstonian.sampler import attach_domains
 from crowdrank.results import Convergence, Ranking
 
 if TYPE_CHECKING:

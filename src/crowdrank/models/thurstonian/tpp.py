@@ -15,7 +15,7 @@ from crowdrank.errors import SettingError
 from crowdrank.inference.mcmc import Samples, effective_sample_size, r_hat, sample_until
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, diagnose, require_kind
 from crowdrank.models.thurstonian.layout import judgment_counts
-from crowdrank.models.thurstonian.postprocess import (
+from crowdrank.models.thurstonian.sampler import (
     INTERVAL_LEVEL,
     PosteriorDraws,
     TransferredPrior,

@@ -12,10 +12,8 @@ from crowdrank.reports.html.findings import Findings
 from crowdrank.reports.html.markup import Html, Section, items, join, paragraph, tag
 from crowdrank.reports.html.sections.agreement import calibration, disagreement, position
 from crowdrank.reports.html.sections.annotator_table import annotators, reliability
-from crowdrank.reports.html.sections.change_over_time import drift
-from crowdrank.reports.html.sections.context import domains, gold, import_report, method, systems
-from crowdrank.reports.html.sections.coverage import coverage
-from crowdrank.reports.html.sections.ranking import headline, order, overall
+from crowdrank.reports.html.sections.context import coverage, domains, gold, import_report, method, systems
+from crowdrank.reports.html.sections.ranking import drift, headline, order, overall
 
 _SECTIONS: tuple[Callable[[Findings], Section | None], ...] = (
     overall,

@@ -1,12 +1,18 @@
-"""Integration over the hyperparameters of Crowd-BT where data are more than few: some points around their best value.
+"""Integration over the hyperparameters of Crowd-BT, at a lattice of points or at some points around the best one.
 
-The posterior of the hyperparameters is then narrow and nearly normal. The scores are another matter: with few answers
-per item their posterior is skewed at any value of the hyperparameters. Laplace's approximation makes scores and spread
-too small there, and variational inference takes its place.
+The lattice is for few data, and is explored from its best point. If a crowd and its mirror image (all scores negated,
+all annotators reversed) are both plausible, both are explored.
+
+With more data, the posterior of the hyperparameters is narrow and nearly normal, and a star of points around the best
+one is enough. The scores are another matter: with few answers per item their posterior is skewed at any value of the
+hyperparameters. Laplace's approximation makes scores and spread too small there, and variational inference takes its
+place.
 """
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,13 +27,14 @@ from crowdrank.models.crowd.hyperparameters import (
     MAX_STEP,
     QUALITY_PRIORS,
     SPREAD_PRIOR,
+    Coordinates,
     Explorer,
     Mode,
     coordinates,
+    fit_ties,
     shown_spread,
 )
 from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective, MeanEvaluation
-from crowdrank.models.crowd.ties import fit_ties
 
 # Up to this many answers several points are used; beyond, the best one.
 _STAR_ROWS = 300_000
@@ -92,7 +99,7 @@ class StarExplorer(Explorer):
         null = self._null(star)
         found = star.modes
         if (refined := self._refined_if_skewed(centre, star.curvature)) is not None:
-            found = [self._moved(mode, centre, refined) for mode in found]
+            found = [self._shifted_like(mode, centre, refined) for mode in found]
         if self.may_be_reversed(centre):
             reversed_mode = self.mode(coordinates(centre.hyper), -centre.scores, centre.hyper.tie)
             behind = reversed_mode.log_weight - centre.log_weight
@@ -121,7 +128,7 @@ class StarExplorer(Explorer):
             max_steps=self.max_steps,
             max_step=MAX_STEP,
         )
-        return self.weighed(mode.hyper, found)
+        return self.with_evidence(mode.hyper, found)
 
     def _refined_if_skewed(self, mode: Mode, curvature: FloatArray) -> Mode | None:
         """The variational approximation and the hyperparameters that belong to it, if it differs from Laplace's.
@@ -137,22 +144,22 @@ class StarExplorer(Explorer):
         found = self._refine(mode.hyper, mode.scores, mode.root)
         if found.shift < _SKEWED:
             return None
-        found = self._settled(mode.hyper, found)
+        found = self._refined_until_stable(mode.hyper, found)
         step, last_gradient = None, np.zeros(len(self.free))
         for _ in range(min(_REFINED_ROUNDS, self.max_steps)):
             mode = replace(mode, scores=found.mean, root=found.root)
             gradient = self.evidence_gradient(mode, found.evaluation.tables)
             if step is not None:
                 curvature = _updated(curvature, step, last_gradient, gradient)
-            hyper, distance = self._ahead(mode, np.asarray(np.linalg.solve(curvature, gradient)), gradient)
+            hyper, distance = self._step_within_limit(mode, np.asarray(np.linalg.solve(curvature, gradient)), gradient)
             step = (np.array(coordinates(hyper)) - coordinates(mode.hyper))[self.free]
             mode, last_gradient = replace(mode, hyper=hyper), gradient
-            found = self._settled(hyper, found)
+            found = self._refined_until_stable(hyper, found)
             if distance < _REFINED_TOLERANCE:
                 break
         return replace(mode, scores=found.mean, root=found.root)
 
-    def _ahead(self, mode: Mode, step: FloatArray, gradient: FloatArray) -> tuple[Hyperparameters, float]:
+    def _step_within_limit(self, mode: Mode, step: FloatArray, gradient: FloatArray) -> tuple[Hyperparameters, float]:
         """Hyperparameters after a step of limited length, and the length of the step in standard errors."""
         at = np.array(coordinates(mode.hyper))
         at[self.free] += step * min(1.0, _LONGEST_STEP / max(float(np.max(np.abs(step))), 1e-12))
@@ -161,7 +168,7 @@ class StarExplorer(Explorer):
             tie = fit_ties(self.objective.at(mode.hyper), mode.scores)
         return self.hyperparameters((at[0], at[1], at[2]), tie), float(gradient @ step) ** 0.5
 
-    def _settled(
+    def _refined_until_stable(
         self, hyper: Hyperparameters, found: NormalApproximation[MeanEvaluation]
     ) -> NormalApproximation[MeanEvaluation]:
         """The variational approximation for these hyperparameters, found from another one."""
@@ -182,7 +189,7 @@ class StarExplorer(Explorer):
         for _ in range(_SMOOTHED_ROUNDS):
             smoothed = _Smoothed(self.objective.at(mode.hyper), signs / np.sqrt(mode.curvature.diagonal))
             found = maximize(smoothed, mode.scores, tolerance=tolerance, max_steps=self.max_steps, max_step=MAX_STEP)
-            mode = self.weighed(mode.hyper, found)
+            mode = self.with_evidence(mode.hyper, found)
             hyper, factor = self.improved(mode)
             mode = replace(mode, hyper=hyper, scores=factor * mode.scores)
         return replace(mode, found=replace(search, evaluation=mode.found.evaluation))
@@ -205,7 +212,7 @@ class StarExplorer(Explorer):
         pairs = _PAIRS if self.rows < _THICK * self.items else _FEWER_PAIRS
         return gauss_hermite_draws(pairs, self.items, np.random.default_rng(self.items))
 
-    def _moved(self, mode: Mode, centre: Mode, refined: Mode) -> Mode:
+    def _shifted_like(self, mode: Mode, centre: Mode, refined: Mode) -> Mode:
         """A mode moved as the refinement moved the centre: hyperparameters, mean and precision."""
         assert mode.root is not None
         assert centre.root is not None
@@ -321,3 +328,107 @@ def _distance(one: Hyperparameters, other: Hyperparameters) -> float:
     """The largest difference of any coordinate or number of the tie distribution."""
     numbers = np.array([[*coordinates(hyper), *hyper.tie.numbers] for hyper in (one, other)])
     return float(np.max(np.abs(numbers[0] - numbers[1])))
+
+
+# Integration over the hyperparameters of Crowd-BT where data are few: a lattice, explored from its best point.
+
+# The lattice: its origin, its steps, and its lowest and highest index along each axis.
+_ORIGIN, _STEPS = np.array([0.0, 1.9, -0.5]), np.array([0.75, 1.0, 0.8])
+_LOWEST, _HIGHEST = (-5, -2, -2), (8, 3, 2)
+# Points with less than e⁻³·⁵ of the best weight have no neighbours explored.
+_NEGLIGIBLE = 3.5
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeExplorer(Explorer):
+    """Finds the lattice points that matter, and the mode of the scores at each."""
+
+    def explore(self, starts: list[FloatArray]) -> list[Mode]:
+        """Modes at all points that matter, the most probable reading of the crowd first."""
+        best = self.best_start(starts)
+        return self._with_ties_fitted(best)._explore_lattice(best)
+
+    def _with_ties_fitted(self, best: Mode) -> LatticeExplorer:
+        """The same, with the distribution of the tendency to tie at its best value for this mode."""
+        if not len(self.objective.grids.nu):
+            return self
+        hyper = replace(self.objective.hyper, tie=self.improved(best)[0].tie)
+        return replace(self, objective=self.objective.at(hyper))
+
+    def _explore_lattice(self, best: Mode) -> list[Mode]:
+        first_reading = self._flood_fill(best.scores, self._first_index())
+        middle = max(first_reading, key=lambda index: first_reading[index].log_weight)
+        if (reflected := self.reflected(first_reading[middle])) is not None:
+            first_reading = self._flood_fill(reflected.scores, self._first_index())
+            middle = max(first_reading, key=lambda index: first_reading[index].log_weight)
+        top = first_reading[middle]
+        found = list(first_reading.values())
+        reversed_mode = self.mode(coordinates(top.hyper), -top.scores)
+        if top.distance_to(reversed_mode.scores) > 1.0 and reversed_mode.log_weight > top.log_weight - IMPLAUSIBLE:
+            for index, mode in self._flood_fill(reversed_mode.scores, middle, top.log_weight).items():
+                counterpart = first_reading.get(index)
+                apart = np.inf if counterpart is None else counterpart.distance_to(mode.scores)
+                if apart > 1.0:  # modes that overlap must not be counted twice
+                    overlap = float(np.exp(-(apart**2) / 8.0))
+                    found.append(replace(mode, is_reversed=True, log_weight=mode.log_weight + np.log1p(-overlap)))
+        return found
+
+    def _flood_fill(
+        self, start: FloatArray, origin: tuple[int, ...], at_least: float = -np.inf
+    ) -> dict[tuple[int, ...], Mode]:
+        """All lattice points of sufficient weight, found from neighbour to neighbour, the best first."""
+        found = {origin: self._mode_on_lattice(origin, start)}
+        queue = [(-found[origin].log_weight, origin)]
+        best = max(found[origin].log_weight, at_least)
+        while queue:
+            weight, index = heapq.heappop(queue)
+            if -weight < best - _NEGLIGIBLE:
+                break
+            for neighbour in self._neighbours(index):
+                if neighbour not in found:
+                    mode = self._mode_on_lattice(neighbour, _extrapolate(found, index, neighbour))
+                    found[neighbour] = mode
+                    best = max(best, mode.log_weight)
+                    heapq.heappush(queue, (-mode.log_weight, neighbour))
+        return {index: mode for index, mode in found.items() if mode.log_weight >= best - _NEGLIGIBLE - 2.0}
+
+    def _mode_on_lattice(self, index: tuple[int, ...], start: FloatArray) -> Mode:
+        mode = self.mode(self._lattice_point(index), start)
+        return mode if self.is_allowed(mode.scores) else replace(mode, log_weight=-np.inf)
+
+    def _first_index(self) -> tuple[int, int, int]:
+        """The lattice point from which exploration starts: the first spread of scores, and a typical crowd.
+
+        If annotators are known to answer in reverse, it is the crowd with the lowest quality.
+        """
+        hyper = self.objective.hyper
+        steps = (np.log(hyper.scale) - _ORIGIN[0]) / _STEPS[0]
+        first = int(np.clip(np.rint(steps), _LOWEST[0], self._largest_index[0]))
+        return (first, _LOWEST[1], _HIGHEST[2]) if hyper.quality.mean < 0.5 else (first, 0, 0)
+
+    @cached_property
+    def _largest_index(self) -> tuple[int, int, int]:
+        """The highest lattice index along each axis."""
+        steps = (np.log(self.largest_scale) - _ORIGIN[0]) / _STEPS[0]
+        return (int(min(np.ceil(steps), _HIGHEST[0])), *_HIGHEST[1:])
+
+    def _lattice_point(self, index: tuple[int, ...]) -> Coordinates:
+        given = coordinates(self.objective.hyper)
+        free = _ORIGIN + _STEPS * np.array(index)
+        a, b, c = (given[axis] if self.fixed[axis] else float(free[axis]) for axis in range(3))
+        return a, b, c
+
+    def _neighbours(self, index: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
+        for axis in self.free:
+            for change in (-1, 1):
+                moved = list(index)
+                moved[axis] += change
+                if _LOWEST[axis] <= moved[axis] <= self._largest_index[axis]:
+                    yield moved[0], moved[1], moved[2]
+
+
+def _extrapolate(found: dict[tuple[int, ...], Mode], index: tuple[int, ...], neighbour: tuple[int, ...]) -> FloatArray:
+    """Starting scores at a neighbour of a lattice point, from those behind it if they are known."""
+    behind = found.get(tuple(2 * a - b for a, b in zip(index, neighbour, strict=True)))
+    scores = found[index].scores
+    return scores if behind is None else 2.0 * scores - behind.scores

@@ -1,4 +1,7 @@
-"""What is known about each public data set: its files with checksums, source, licence and citation."""
+"""Public sets of judgments, read from your own copies: nothing is downloaded, and no data come with the package.
+
+`CATALOGUE` has what is known about each: its files with checksums, source, licence and citation.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from crowdrank.data import Judgments
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
 from crowdrank.io import read
+
+__all__ = ["CATALOGUE", "Dataset", "DatasetInfo", "available", "load"]
 
 _COLUMNS = {
     "comparisons": "query, worker, left, right, winner",

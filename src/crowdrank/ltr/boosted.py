@@ -12,7 +12,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data.tables import freeze
 from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
-from crowdrank.ltr.rankers.linear import Linear, Ranker, Scorer
+from crowdrank.ltr.linear import Linear, Ranker, Scorer
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists, log_likelihood
 
 # Trained trees as plain arrays, evaluated without LightGBM.

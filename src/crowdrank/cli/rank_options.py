@@ -1,15 +1,34 @@
-"""Options of crowdrank rank that are about leaderboards, and parsing of their values."""
+"""Options of crowdrank rank that few other commands have, and parsing of their values."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli.options import INPUT, OUTPUT, Words, parse_pairs
+from crowdrank.cli.options import (
+    ENGINE,
+    INPUT,
+    MODEL,
+    OUTPUT,
+    UncertaintyMethod,
+    Words,
+    complete_model,
+    parse_columns,
+    parse_names,
+    parse_order,
+    parse_pairs,
+    parse_quality,
+    parse_set,
+)
 from crowdrank.errors import SettingError
+
+if TYPE_CHECKING:
+    from crowdrank.pipeline import RankOptions
 
 LEADERBOARD = "Leaderboard"
 
@@ -159,6 +178,81 @@ LeaderboardPage = Annotated[
     ),
 ]
 
+# The model, uncertainty, systems, and output.
+
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Model (see `crowdrank models`), or `auto` to compare models. Default: chosen by the data.",
+        autocompletion=complete_model,
+        rich_help_panel=MODEL,
+    ),
+]
+Uncertainty = Annotated[
+    UncertaintyMethod,
+    typer.Option(help="How to compute uncertainty.", rich_help_panel=MODEL),
+]
+Level = Annotated[float, typer.Option(help="Level of the rank intervals.", rich_help_panel=MODEL)]
+Simultaneous = Annotated[
+    bool,
+    typer.Option(
+        "--simultaneous",
+        help="Simultaneous rank intervals, which are all right at once. For publishing.",
+        rich_help_panel=MODEL,
+    ),
+]
+Measure = Annotated[
+    str | None,
+    typer.Option(metavar="ndcg", help="Order items for the largest expected NDCG.", rich_help_panel=MODEL),
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of the random numbers.", rich_help_panel=MODEL)]
+Items = Annotated[
+    Path | None,
+    typer.Option(help="File about the items, with columns for --features and --system.", rich_help_panel=INPUT),
+]
+ItemsColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--items-column",
+        metavar="ROLE=COLUMN",
+        help="Column for a role in the file about items: item or query.",
+        rich_help_panel=INPUT,
+    ),
+]
+System = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Compare systems: column that names the system behind an item, or `item`.",
+        rich_help_panel=INPUT,
+    ),
+]
+Top = Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=OUTPUT)]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the ranking (.csv, .xlsx, .md, .tex, .html, .jsonl, .parquet …) or the full result (.json).",
+        rich_help_panel=OUTPUT,
+    ),
+]
+ReportFile = Annotated[Path | None, typer.Option(help="Write a self-contained report (.html).", rich_help_panel=OUTPUT)]
+Plot = Annotated[
+    Path | None,
+    typer.Option(help="Plot the top items with their intervals (.png, .svg, .html).", rich_help_panel=OUTPUT),
+]
+HeatMap = Annotated[
+    Path | None,
+    typer.Option(
+        help="Plot the quality of annotators by domain (.png, .svg, .html), for models with domains.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+WarmStart = Annotated[
+    Path | None,
+    typer.Option(help="Earlier result (.json from --out) that the solver starts from.", rich_help_panel=ENGINE),
+]
+
 
 def parse_anchors(pairs: Words) -> dict[str, float]:
     """`--anchor name=value`."""
@@ -201,3 +295,28 @@ def parse_time(over_time: bool, period: str | None) -> str | int | bool | None:
 def parse_aliases(pairs: Words) -> dict[str, str]:
     """`--alias old=new`."""
     return dict(parse_pairs(pairs, "--alias", "old=new"))
+
+
+def pipeline_options(given: Mapping[str, Any]) -> RankOptions:
+    """The options of the pipeline. Most have the names of the command's; some are text to be parsed."""
+    from crowdrank.pipeline import RankOptions
+
+    parsed = {
+        "settings": parse_set(given.get("settings")),
+        "columns": parse_columns(given.get("columns")),
+        "items_columns": parse_columns(given.get("items_columns"), option="--items-column"),
+        "gold_columns": parse_columns(given.get("gold_columns"), option="--gold-column"),
+        "features": parse_names(given.get("features")),
+        "criteria": parse_names(given.get("criteria")),
+        "aliases": parse_aliases(given.get("aliases")),
+        "weights": parse_weights(given.get("weights")),
+        "anchors": parse_anchors(given.get("anchors")),
+        "annotator_quality": parse_quality(given.get("annotator_quality")),
+        "annotator_order": parse_order(given.get("annotator_order")),
+        "time": parse_time(given.get("over_time", False), given.get("period")),
+        "format": given["format_name"],
+        "score_scale": None if given.get("scale") is None else given["scale"].value,
+        "init": given.get("warm_start"),
+    }
+    known = {field.name for field in fields(RankOptions)}
+    return RankOptions.of(**{name: value for name, value in given.items() if name in known} | parsed)

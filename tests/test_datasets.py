@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from crowdrank import datasets
-from crowdrank.datasets import CATALOGUE, catalogue
+from crowdrank.datasets import CATALOGUE
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from tests.docs.pages import DOCS, section, table
 
@@ -98,13 +98,13 @@ def test_a_missing_set_says_where_to_get_it(tmp_path, name):
 
 
 def test_the_folder_may_come_from_the_environment(folder, monkeypatch):
-    monkeypatch.setenv(catalogue.VARIABLE, str(folder))
+    monkeypatch.setenv(datasets.VARIABLE, str(folder))
     assert datasets.available() == list(CATALOGUE)
     assert len(datasets.load("llmfao", verify=False).judgments) == 2
 
 
 def test_a_folder_is_needed(tmp_path, monkeypatch):
-    monkeypatch.delenv(catalogue.VARIABLE, raising=False)
+    monkeypatch.delenv(datasets.VARIABLE, raising=False)
     with pytest.raises(SettingError, match="CROWDRANK_DATA"):
         datasets.load("sushi")
     with pytest.raises(SettingError, match="There is no folder"):
