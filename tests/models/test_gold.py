@@ -73,13 +73,9 @@ def test_gold_that_agrees_moves_little_and_gold_that_does_not_moves_its_pair():
 def test_a_crowd_that_grades_in_reverse_is_turned_by_gold():
     crowd = rating_crowd(items=15, annotators=6, grades_each=12, seed=1, quality="0.9")
     votes = crowd.judgments
-    reverse = cr.Ratings.of(
-        votes.items.labels[votes.item], -votes.grade, annotator=votes.annotators[votes.annotator]
-    )
+    reverse = cr.Ratings.of(votes.items.labels[votes.item], -votes.grade, annotator=votes.annotators[votes.annotator])
     gold, _, others = pairs_of(crowd, 8)
-    plain = cr.Comparisons.of(
-        gold.items.labels[gold.left], gold.items.labels[gold.right], gold.items.labels[gold.left]
-    )
+    plain = cr.Comparisons.of(gold.items.labels[gold.left], gold.items.labels[gold.right], gold.items.labels[gold.left])
     assert right(cr.rank(reverse, model="graded-response"), others) < 0.3
     ranking = cr.rank(reverse, gold_pairs=plain, model="graded-response")
     assert right(ranking, others) > 0.8
