@@ -14,8 +14,8 @@ from crowdrank.results import Annotators, Ranking, Uncertainty
 
 # The better item of a gold pair is ahead by this much of a typical standard error, give or take: gold may be wrong.
 _NOISE = 0.3
-# Prior odds that scores are not upside down, against the evidence of the gold pairs.
-_UPRIGHT_ODDS = 99.0
+# Prior odds that scores are not reversed, against the evidence of the gold pairs.
+_FORWARD_ODDS = 99.0
 _MAX_ROUNDS, _DAMPING, _SETTLED = 100, 0.7, 1e-6
 _LEAST_PRECISION = 1e-10
 
@@ -45,8 +45,8 @@ def condition_on_gold(ranking: Ranking, better: Int32Array, worse: Int32Array) -
     if not noise > 0:
         return ranking
     by_query = _by_query(ranking, better, worse, centred)
-    upright, reverse = (sum(one.log_evidence(sign, noise) for one in by_query) for sign in (1.0, -1.0))
-    is_reversed = reverse - upright > np.log(_UPRIGHT_ODDS)
+    forward, backward = (sum(one.log_evidence(sign, noise) for one in by_query) for sign in (1.0, -1.0))
+    is_reversed = backward - forward > np.log(_FORWARD_ODDS)
     sign = -1.0 if is_reversed else 1.0
     scores, draws = sign * ranking.scores, sign * centred
     rng = np.random.default_rng(0)
