@@ -41,6 +41,7 @@ NEEDS_DATA = (
     "tpp/figure4.py",
     "crowd-agg/real.py",
     "ltr-crowds/mq2008.py",
+    "ltr-crowds/systems.py",
 )
 
 OF_PAIRS = ("condorcet-fuse", "greedy-order", "borda", "bradley-terry", "mpm", "em-elo", "crowd-bt")
@@ -155,6 +156,9 @@ ROWS = {
         for name in ("bradley-terry", "crowd-bt", "graded-response")
         for way in ("", ", for NDCG", ": for NDCG less plain")
     },
+    "crowd-agg/newcomers.py": {
+        f"{name}{way}" for name in ("bradley-terry", "crowd-bt") for way in ("", ", for NDCG", ": for NDCG less plain")
+    },
     "crowd-agg/real.py": {
         *CROWD_AGG,
         *OF_PAIRS,
@@ -174,6 +178,7 @@ ROWS = {
     "ltr-crowds/topk.py": less(
         "ltr-crowds", (*(name for name in OF_SIDE if name != "ltrma-s2"), *LTR_BASELINES, "truth, whole lists")
     ),
+    "ltr-crowds/functions.py": less("auto", ("ltr-crowds", "pooled", "borda", "lregma", "truth")),
     "ltr-crowds/systems.py": less("auto", ("ltr-crowds", "pooled", "borda", "lregma", "truth")),
     "ltr-crowds/mq2008.py": {
         *less("linear, ltr-crowds", STRAIGHT),
