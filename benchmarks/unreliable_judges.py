@@ -1,7 +1,12 @@
 """Rankings from unreliable judges with independent truth: all methods on all data sets, in one table.
 
 python benchmarks/unreliable_judges.py                          everything, written to results/unreliable_judges.md
+python benchmarks/unreliable_judges.py --add                    what results/unreliable_judges.csv does not have yet
+python benchmarks/unreliable_judges.py --add --draws 0          only write the table of the values that are there
 python benchmarks/unreliable_judges.py --draws 3 --only mtbench_human --methods jury,crowd-bt      printed only
+
+The values of each draw are in results/unreliable_judges.csv, written after every draw. With --add they are kept: a new
+method or data set is measured alone, and a run that was stopped is continued.
 
 A data set is a function that draws a `Problem`, listed in `DATA`; a method is a function from a problem to a ranking,
 listed in `METHODS`. To add one, write the function and add a line. The data are read from CROWDRANK_DATA, or from
@@ -32,7 +37,8 @@ from crowdrank.errors import CrowdrankError, CrowdrankWarning
 Vector = npt.NDArray[np.float64]
 _HERE = Path(__file__).resolve().parent
 _OUT = _HERE / "results" / "unreliable_judges.md"
-_DRAWS = 5
+_VALUES = _OUT.with_suffix(".csv")
+_DRAWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,16 +285,19 @@ def measure(method: Method, problems: Sequence[Problem]) -> float:
 
 
 def cell(values: Sequence[float]) -> str:
-    if np.isnan(values).any():
+    if not len(values) or np.isnan(values).any():
         return ""
     error = np.std(values, ddof=1) / len(values) ** 0.5 if len(values) > 1 else float("nan")
     return f"{np.mean(values):.3f} ± {error:.3f}"
 
 
-def page(found: Mapping[str, Mapping[str, Sequence[float]]], sets: Sequence[DataSet], draws: int) -> str:
+def page(found: Mapping[str, Mapping[str, Sequence[float]]], sets: Sequence[DataSet]) -> str:
     """The table, best methods of each data set in bold, and what the data sets are."""
     best = {
-        name: max((np.mean(values) for values in of_methods.values() if not np.isnan(values).any()), default=0.0)
+        name: max(
+            (np.mean(values) for values in of_methods.values() if len(values) and not np.isnan(values).any()),
+            default=0.0,
+        )
         for name, of_methods in found.items()
     }
     methods = list(next(iter(found.values())))
@@ -299,9 +308,11 @@ def page(found: Mapping[str, Mapping[str, Sequence[float]]], sets: Sequence[Data
             text = cell(of_methods[method])
             cells.append(f"**{text}**" if text and np.mean(of_methods[method]) == best[name] else text)
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    draws = [str(max(map(len, of_methods.values()))) for of_methods in found.values()]
+    lines.append(f"| *draws* | {' | '.join(draws)} |")
     lines += ["", *(f"- *{one.name}*: {one.about}." for one in sets), ""]
     lines.append(
-        f"Share of pairs of items in the true order, mean ± standard error over {draws} draws. A draw is half of the "
+        "Share of pairs of items in the true order, mean ± standard error over draws. A draw is half of the "
         "instances (llmbar_judges), other votes of humans (arena27k, mtbench_human), or 80 % of the annotators. Empty: "
         "the method cannot be used there. The best in bold."
     )
@@ -330,6 +341,7 @@ def main() -> None:
     options.add_argument("--only", help="names of data sets, separated by commas")
     options.add_argument("--methods", help="names of methods, separated by commas")
     options.add_argument("--draws", type=int, default=_DRAWS)
+    options.add_argument("--add", action="store_true", help="keep the values of earlier runs")
     given = options.parse_args()
     warnings.simplefilter("ignore", CrowdrankWarning)
     begin, when, data = time.monotonic(), made(), folder()
@@ -342,23 +354,49 @@ def main() -> None:
     if not sets:
         sys.exit("There are no data: set CROWDRANK_DATA. Nothing was measured.")
     methods = [one for one in METHODS if given.methods is None or one.name in given.methods.split(",")]
-    found: dict[str, dict[str, list[float]]] = {}
+    written = given.only is None and given.methods is None and len(sets) == len(DATA)
+    values = read_values() if given.add else {}
     for one in sets:
-        found[one.name] = {method.name: [] for method in methods}
         for seed in range(given.draws):
-            problems = one.draw(data / one.path, np.random.default_rng(seed))
-            for method in methods:
-                scores = found[one.name][method.name]
+            missing = [method for method in methods if (one.name, method.name, seed) not in values]
+            problems = one.draw(data / one.path, np.random.default_rng(seed)) if missing else []
+            for method in missing:
                 # a method that cannot be used is not tried again
-                scores.append(scores[0] if scores and np.isnan(scores[0]) else measure(method, problems))
-        shown = ", ".join(f"{name} {cell(values)}" for name, values in found[one.name].items())
+                first = values.get((one.name, method.name, 0), 0.0)
+                values[one.name, method.name, seed] = first if np.isnan(first) else measure(method, problems)
+            if missing and written:
+                write_values(values)
+        shown = ", ".join(f"{m.name} {cell(of(values, one, m))}" for m in methods)
         print(f"{one.name}, after {time.monotonic() - begin:.0f} s: {shown}", file=sys.stderr, flush=True)
-    text = "# Rankings from unreliable judges\n\n" + page(found, sets, given.draws)
+    found = {one.name: {method.name: of(values, one, method) for method in methods} for one in sets}
+    text = "# Rankings from unreliable judges\n\n" + page(found, sets)
     print(text)
-    if given.only is None and given.methods is None and given.draws > 1 and len(sets) == len(DATA):
-        text += f"\nMade by `benchmarks/unreliable_judges.py` in {time.monotonic() - begin:.0f} s.\n\n{when}\n"
+    if written and given.draws != 1:
+        text += f"\n{when}\n"
         _OUT.write_text(text, encoding="utf-8")
         record(Path(__file__), _OUT.parent, _OUT.stem, when=when)
+
+
+Values = dict[tuple[str, str, int], float]
+"""The share in order by data set, method and seed."""
+
+
+def of(values: Values, data: DataSet, method: Method) -> list[float]:
+    """The values of a method, by seed."""
+    return [share for (name, by, _), share in sorted(values.items()) if (name, by) == (data.name, method.name)]
+
+
+def read_values() -> Values:
+    if not _VALUES.exists():
+        return {}
+    rows = pl.read_csv(_VALUES, schema_overrides={"share": pl.Float64}).iter_rows()
+    return {(data, method, seed): float("nan") if share is None else share for data, method, seed, share in rows}
+
+
+def write_values(values: Values) -> None:
+    """Write the value of each draw; empty where a method cannot be used."""
+    rows = [(*key, None if np.isnan(share) else round(share, 6)) for key, share in sorted(values.items())]
+    pl.DataFrame(rows, {"data": str, "method": str, "seed": int, "share": float}, orient="row").write_csv(_VALUES)
 
 
 if __name__ == "__main__":

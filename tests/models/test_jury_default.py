@@ -52,8 +52,11 @@ def test_gold_decides_whom_to_believe_about_grades_and_lists(kind):
 
 def test_gold_pairs_of_an_ordinary_crowd_that_grades_are_used():
     judged, truth = graded_jury("ratings", good=6, bad=0, queries=8)
-    ranking = cr.rank(judged, gold_pairs=graded_gold(truth, 5), uncertainty="none")
-    assert ranking.model == "crowd-bt"
+    gold = graded_gold(truth, 5)
+    ranking = cr.rank(judged, gold_pairs=gold, uncertainty="none")
+    assert ranking.model == "graded-response"
+    plain = cr.rank(judged, uncertainty="none")
+    assert ranking.scores.tolist() != plain.scores.tolist()
 
 
 def test_rank_warns_of_shared_errors_whatever_the_model():

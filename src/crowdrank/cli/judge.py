@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +14,14 @@ from crowdrank.cli.output import check_table, page, print_json, print_written, p
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdrank.judging import JudgeRun
+    from crowdrank.judging import JudgeRun, Participation
 
 
 def judge(
-    items: judge_options.Items,
     endpoint: judge_options.EndpointUrl,
     llm: judge_options.Models,
+    items: judge_options.Items = None,
+    server: judge_options.Server = False,
     question: judge_options.Question = None,
     out: judge_options.VotesOut = None,
     pairs: judge_options.Pairs = "all",
@@ -48,44 +51,64 @@ def judge(
     dry_run: judge_options.DryRun = False,
     as_json: options.Json = False,
 ) -> None:
-    """Have language models compare items, and write their votes."""
+    """Have language models compare items, and write their votes; or have one take part in a study on a server."""
     require_extra("httpx", extra="judge")
-    check_table(out)
-    check_table(people_out)
     from crowdrank import judging
 
+    asked: dict[str, Any] = {
+        "endpoint": endpoint,
+        "question": question or "",
+        "template": template,
+        "reasons": reasons,
+        "temperature": None if temperature < 0 else temperature,
+        "max_tokens": max_tokens,
+        "settings": _parse_settings(settings),
+        "price_in": price_in or 0.0,
+        "price_out": price_out or 0.0,
+        "budget": budget,
+        "rate": rate,
+        "asks": asks,
+        "retries": retries,
+        "backoff": backoff,
+        "timeout": timeout,
+        "key_env": key_env,
+        "journal": journal,
+    }
+    if server:
+        by_the_study = {
+            "ITEMS": items,
+            "--out": out,
+            "--people-out": people_out,
+            "--pairs": pairs != "all",
+            "--both-orders": both_orders,
+            "--no-ties": not ties,
+            "--column": columns,
+            "--query": query,
+            "--annotator": annotator,
+            "--dry-run": dry_run,
+        }
+        _take_part(llm, asked, [name for name, given in by_the_study.items() if given], as_json)
+        return
+    if items is None:
+        raise SettingError("Name a file of items, or take part in a study on a server with --server.")
+    check_table(out)
+    check_table(people_out)
     with progress_bar("Asking") as show:
         run = judging.judge(
             items,
-            question or "",
-            endpoint=endpoint,
             llm=llm,
             out=out,
             pairs=_pairs(pairs),
-            template=template,
             columns=parse_columns(columns, query),
             both_orders=both_orders,
             ties=ties,
-            reasons=reasons,
             annotator=annotator,
-            temperature=None if temperature < 0 else temperature,
-            max_tokens=max_tokens,
-            settings=_parse_settings(settings),
-            price_in=price_in or 0.0,
-            price_out=price_out or 0.0,
-            budget=budget,
-            rate=rate,
             concurrency=concurrency,
-            asks=asks,
-            retries=retries,
-            backoff=backoff,
-            timeout=timeout,
-            key_env=key_env,
-            journal=journal,
             people_out=people_out,
             seed=seed,
             dry_run=dry_run,
             on_progress=show,
+            **asked,
         )
     if as_json:
         print_json(_as_dict(run))
@@ -93,6 +116,25 @@ def judge(
         _show_estimate(run, budget)
     else:
         _show(run, [out, people_out])
+
+
+def _take_part(llm: Sequence[str], asked: Mapping[str, Any], refused: Sequence[str], as_json: bool) -> None:
+    """Have a model take part in a study on a server."""
+    from crowdrank import judging
+
+    if refused:
+        raise SettingError(f"With --server, the study decides what is asked: leave out {', '.join(refused)}.")
+    prices = {name: asked[name] or [0.0] for name in ("price_in", "price_out")}
+    if max(map(len, (llm, *prices.values()))) > 1:
+        raise SettingError("With --server, one model takes part, with one price: each has a personal link of its own.")
+    with progress_bar("Voting") as show:
+        done = judging.take_part(
+            llm=llm[0], **{**asked, **{name: price[0] for name, price in prices.items()}}, on_progress=show
+        )
+    if as_json:
+        print_json({**asdict(done), "notes": [with_flags(note) for note in done.notes]})
+    else:
+        _show_participation(done)
 
 
 def _pairs(text: str) -> Any:
@@ -139,6 +181,24 @@ def _show(run: JudgeRun, paths: list[Path | None]) -> None:
     for note in run.notes:
         screen.print(with_flags(note), style="yellow")
     print_written(paths)
+
+
+_REASONS = {
+    "quota": "The quota of this link is reached.",
+    "no_pairs_left": "It has answered every pair in both orders.",
+    "decided": "The decision of the study is reached.",
+    "closed": "The study is closed, or this model was excluded.",
+}
+
+
+def _show_participation(done: Participation) -> None:
+    screen = page()
+    skipped = f" and skipped {done.n_skipped:,}" if done.n_skipped else ""
+    screen.print(f"Sent {done.n_votes:,} votes{skipped}. {_REASONS.get(done.finished, '')}".rstrip())
+    if done.spent:
+        screen.print(f"Spent so far: {_money(done.spent)}.")
+    for note in done.notes:
+        screen.print(with_flags(note), style="yellow")
 
 
 def _counts(run: JudgeRun) -> str:

@@ -11,7 +11,17 @@ from crowdrank.cli.options import INPUT, MODEL, OUTPUT
 
 _QUESTIONS, _LIMITS = "Questions", "Limits"
 
-Items = Annotated[Path, typer.Argument(help="Items: item, and optionally query, text and other columns.")]
+Items = Annotated[
+    Path | None, typer.Argument(help="Items: item, and optionally query, text and other columns.", show_default=False)
+]
+Server = Annotated[
+    bool,
+    typer.Option(
+        "--server",
+        help="Take part in a study on a collection server, by the personal link in CROWDRANK_LINK.",
+        rich_help_panel=INPUT,
+    ),
+]
 EndpointUrl = Annotated[
     str, typer.Option(metavar="URL", help="OpenAI-compatible endpoint, e.g. http://localhost:8000/v1.")
 ]

@@ -230,7 +230,7 @@ def _encode_gold(comparisons: Comparisons, gold: GoldPairs) -> tuple[Int32Array,
     if gold is None:
         return NO_PAIRS, NO_PAIRS
     if not isinstance(gold, str):
-        return _gold_pairs(comparisons.items, gold)
+        return encode_gold(comparisons.items, gold)
     if gold != "agreed":
         raise SettingError(f'gold must be pairs, or "agreed" for those nearly all agree on, got {gold!r}.')
     better, worse = agreed_pairs(comparisons)
@@ -251,8 +251,11 @@ class _Coder:
         return self.places[str(name)]
 
 
-def _gold_pairs(items: Items, gold: Comparisons | Iterable[tuple[Any, Any]]) -> tuple[Int32Array, Int32Array]:
-    """The pairs as codes, without ties. Pairs with an item that nobody judged are dropped with a warning."""
+def encode_gold(items: Items, gold: Comparisons | Iterable[tuple[Any, Any]]) -> tuple[Int32Array, Int32Array]:
+    """Return the better and the worse items of gold pairs as codes, without ties.
+
+    Pairs with an item that nobody judged are dropped with a warning.
+    """
     from crowdrank.data.comparisons import Comparisons
 
     if not isinstance(gold, Comparisons):

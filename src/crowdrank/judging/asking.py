@@ -193,21 +193,25 @@ class Asker:
                 if question.key in asked:  # two items with the same text
                     continue
                 asked.add(question.key)
-                try:
-                    await self._ask(question)
-                except CrowdrankError as error:
-                    self.error = self.error or error
-                    self.stop.set()
+                await self.ask(question)
                 done += 1
                 self.on_progress(done, total, f"cost {self.budget.spent:.4f}" if self.budget.spent else "")
 
-        with self._finishing_on_interrupt():
+        with self.finishing_on_interrupt():
             async with self.endpoint, asyncio.TaskGroup() as group:
                 for _ in range(self.rules.concurrency):
                     group.create_task(work())
 
+    async def ask(self, question: Question) -> None:
+        """Ask a question whose answer is not in the journal yet. An error is kept, and stops the run."""
+        try:
+            await self._ask(question)
+        except CrowdrankError as error:
+            self.error = self.error or error
+            self.stop.set()
+
     @contextmanager
-    def _finishing_on_interrupt(self) -> Iterator[None]:
+    def finishing_on_interrupt(self) -> Iterator[None]:
         """At the first Ctrl-C, wait for the requests in flight; at the second, stop at once."""
         loop = asyncio.get_running_loop()
         main = asyncio.current_task()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from os import PathLike
@@ -14,7 +14,7 @@ from typing import Any
 from crowdrank.errors import CrowdrankError, FormatError, SettingError
 from crowdrank.io.source_table import replace_surrogates
 from crowdrank.io.writer import DATA_SUFFIXES
-from crowdrank.judging.asking import Asker, AskingRules, ShowProgress, check_at_least
+from crowdrank.judging.asking import Asker, AskingRules, LLMJudge, ShowProgress, check_at_least
 from crowdrank.judging.endpoint import Endpoint, check_url, is_local, read_key
 from crowdrank.judging.journal import Budget, Journal, RateLimit
 from crowdrank.judging.prompts import (
@@ -158,7 +158,8 @@ def judge(
     url = check_url(endpoint)
     judges = make_judges(llm, annotator, price_in, price_out)
     texts = read_texts(items, columns)
-    asked = Template(_template(template, texts.has_queries))
+    usual = DEFAULT_TEMPLATE_WITH_QUERY if texts.has_queries else DEFAULT_TEMPLATE
+    asked = Template(usual if template is None else read_template(template))
     asked.check(question, texts.has_queries, texts.column_names)
     rules = AskingRules(
         ties=ties,
@@ -171,8 +172,7 @@ def judge(
     sent = request_settings(temperature, max_tokens, settings)
     _check_tables(out, people_out)
     check_at_least(timeout=(timeout, 0.001))
-    if budget is not None and not is_local(url) and not all(j.prices for j in judges):
-        raise SettingError("A budget needs prices per million tokens: give price_in= and price_out=.")
+    check_budget(budget, url, judges)
     plan = JudgingPlan(
         items=texts,
         pairs=choose_pairs(texts, pairs, seed, both_orders),
@@ -189,12 +189,22 @@ def judge(
     if dry_run:
         log = Journal(path)
         return collect_run(plan, log, plan.count_answered(log))
-    if find_spec("httpx") is None:
-        raise SettingError("Asking language models needs an extra: pip install 'crowdrank[judge]'")
+    require_httpx()
     client = Endpoint(url, read_key(url, key_env), timeout)
     with Journal(path) as log:
-        asker = Asker(client, log, Budget(budget, log.spent), RateLimit(rate), rules, on_progress or _silent)
+        asker = Asker(client, log, Budget(budget, log.spent), RateLimit(rate), rules, on_progress or silent)
         return _ask_all(asker, plan, log, out, people_out)
+
+
+def check_budget(budget: float | None, url: str, judges: Sequence[LLMJudge]) -> None:
+    """Raise an error for a budget that cannot hold: an endpoint elsewhere without prices."""
+    if budget is not None and not is_local(url) and not all(judge.prices for judge in judges):
+        raise SettingError("A budget needs prices per million tokens: give price_in= and price_out=.")
+
+
+def require_httpx() -> None:
+    if find_spec("httpx") is None:
+        raise SettingError("Asking language models needs an extra: pip install 'crowdrank[judge]'")
 
 
 def _ask_all(
@@ -211,7 +221,7 @@ def _ask_all(
     try:
         _run_loop(asker, plan, log)
     finally:
-        run = collect_run(plan, log, before, _notes(asker))
+        run = collect_run(plan, log, before, describe_problems(asker))
         write_whole(run.votes, out)
         write_whole(run.people, people_out)
     if asker.interrupted:
@@ -222,22 +232,23 @@ def _ask_all(
 
 
 def _run_loop(asker: Asker, plan: JudgingPlan, log: Journal) -> None:
-    """Run the loop; in a thread of its own if this thread has a loop already, as in a notebook."""
     total = sum(1 for _ in plan.left_to_ask(log))
 
-    async def ask() -> None:
-        await asker.run(plan.left_to_ask(log), total)
+    run_loop(asker, lambda: asker.run(plan.left_to_ask(log), total))
 
+
+def run_loop(asker: Asker, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine that asks; in a thread of its own if this thread has a loop already, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         try:
-            asyncio.run(ask())
+            asyncio.run(work())
         except asyncio.CancelledError:
             asker.interrupted = True
         return
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(lambda: asyncio.run(ask())).result()
+        pool.submit(lambda: asyncio.run(work())).result()
 
 
 def _with_progress(error: CrowdrankError, run: JudgeRun) -> CrowdrankError:
@@ -247,11 +258,12 @@ def _with_progress(error: CrowdrankError, run: JudgeRun) -> CrowdrankError:
     return error
 
 
-def _silent(done: int, total: int, detail: str) -> None:
+def silent(done: int, total: int, detail: str) -> None:
     """No progress is shown."""
 
 
-def _notes(asker: Asker) -> list[str]:
+def describe_problems(asker: Asker) -> list[str]:
+    """Why a run stopped, and what went wrong, in sentences."""
     notes = []
     if asker.out_of_budget:
         notes.append(f"Stopped at the budget: {asker.budget.spent:.4f} of {asker.budget.limit:g} was spent.")
@@ -275,9 +287,8 @@ def _journal_path(journal: str | PathLike[str] | None, out: str | PathLike[str] 
     return path
 
 
-def _template(template: str | PathLike[str] | None, has_queries: bool) -> str:
-    if template is None:
-        return DEFAULT_TEMPLATE_WITH_QUERY if has_queries else DEFAULT_TEMPLATE
+def read_template(template: str | PathLike[str]) -> str:
+    """The text of a template, which is in a file unless it is a string."""
     if isinstance(template, str):
         return template
     path = Path(template)

@@ -81,9 +81,6 @@ def default_model(
     choice = None if gold else _default_for_humans_and_models(judgments, people or {})
     if choice is None and not win_probabilities:
         choice = _default_for_juries(judgments, people, gold)
-    if choice is None and gold and not isinstance(judgments, Comparisons) and len(judgments.annotators) > 1:
-        reason = "Gold pairs are given, so the grades or lists are read as comparisons by annotators of some quality."
-        choice = ModelChoice("crowd-bt", reason)
     if choice is None:
         choice = _default_model(judgments, win_probabilities)
     if among is None or choice.name in among:

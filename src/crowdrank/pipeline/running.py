@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdrank.arrays import Int32Array
 from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, Rankings, SideInformation
-from crowdrank.data.side_information import describe_kinds
+from crowdrank.data.side_information import describe_kinds, encode_gold
 from crowdrank.engines import LOCAL, Engine, ProgressEngine, open_engine
 from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, SettingError
 from crowdrank.io import ImportReport
@@ -81,6 +83,14 @@ class PreparedData:
     conversion: str
     side_information: SideInformation | None
     items: ItemInformation
+
+    @cached_property
+    def gold(self) -> tuple[Int32Array, Int32Array] | None:
+        """Codes of the gold pairs that correct the scores after the fit; None if there are none, or the model does."""
+        known = self.side_information
+        if known is None or known.gold is None or isinstance(known.gold, str) or self.model.accepts_side_information:
+            return None
+        return encode_gold(self.converted.items, known.gold)
 
 
 def prepare(
@@ -253,6 +263,8 @@ def _read_side_information(
     if not options.has_side_information:
         usable = people and (model.accepts_side_information or model.accepts_people)
         return SideInformation(people=people) if usable else None
+    if _conditions_on_gold(model, data, options):
+        return SideInformation(gold=read_gold_pairs(options))
     if not model.accepts_side_information or not isinstance(data, Comparisons):
         able = models_that("accepts_side_information")
         raise SettingError(
@@ -269,8 +281,17 @@ def _read_side_information(
     )
 
 
+def _conditions_on_gold(model: Model, data: Judgments, options: RankOptions) -> bool:
+    """Whether gold pairs correct the scores after the fit: those of models of grades and lists, which know no gold."""
+    only_gold = not (options.annotator_quality or options.annotator_order) and not are_agreed(options.gold_pairs)
+    return only_gold and not isinstance(data, Comparisons) and not model.accepts_side_information
+
+
 def describe_side_information(prepared: PreparedData) -> str:
     """Side information in one line; empty if there is none."""
+    if prepared.gold is not None:
+        pairs = len(prepared.gold[0])
+        return f"{pairs:,} gold pair{'' if pairs == 1 else 's'} corrected the scores"
     if prepared.side_information is None or not isinstance(prepared.converted, Comparisons):
         return ""
     with warnings.catch_warnings():  # the fit has already warned about gold pairs with unknown items
@@ -439,6 +460,13 @@ def _engine(options: RankOptions, label: str, stage: Stage) -> Iterator[Engine]:
 def _fit(
     prepared: PreparedData, engine: Engine, init: Ranking | None, uncertainty: str, cluster: str | None = None
 ) -> Ranking:
+    if prepared.gold is not None:
+        from crowdrank.models.gold import condition_on_gold
+
+        plain = replace(prepared, side_information=None)
+        kind = "model" if uncertainty == "none" else uncertainty
+        ranking = condition_on_gold(_fit(plain, engine, init, kind, cluster), *prepared.gold)
+        return ranking.without_uncertainty() if uncertainty == "none" else ranking
     model, data, known = prepared.model, prepared.converted, prepared.side_information
     # Other models compute in this process; judgments that are streamed from disk reach them all the same.
     engine = engine if model.distributable else LOCAL

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from crowdrank.errors import DataError, SettingError, UnknownNameError
@@ -21,7 +22,7 @@ from crowdrank.server.files import (
 )
 from crowdrank.server.projection import Projection
 from crowdrank.server.quality import gold_failures
-from crowdrank.server.records import Annotator, Item
+from crowdrank.server.records import LLM, Annotator, Item
 from crowdrank.server.service import Service
 from crowdrank.server.settings import Settings, check_changes
 from crowdrank.storage import Collection, Event
@@ -83,12 +84,26 @@ def upload_media(service: Service, name: str, content: bytes, actor: str) -> str
     return file_name
 
 
-def add_annotators(service: Service, names_and_quotas: Sequence[tuple[str, int | None]], actor: str) -> list[Json]:
-    """Add annotators and issue each a new token. The token of an existing annotator is replaced."""
+def add_annotators(
+    service: Service,
+    names_and_quotas: Sequence[tuple[str, int | None]],
+    actor: str,
+    models: Mapping[str, str | None] = MappingProxyType({}),
+) -> list[Json]:
+    """Add annotators and issue each a new token. The token of an existing annotator is replaced.
+
+    `models` are those who are language models, with their family, or None to tell it from the name.
+    """
     access = service.collection.access
-    metadata = {name: {} if quota is None else {"quota": quota} for name, quota in names_and_quotas}
-    existing = {annotator.name for annotator in service.projection.catch_up().annotators.values()}
+    metadata: dict[str, Json] = {name: {} if quota is None else {"quota": quota} for name, quota in names_and_quotas}
+    for name, family in models.items():
+        metadata[name] |= {"kind": LLM, **({} if family is None else {"family": family})}
+    existing = {annotator.name: annotator for annotator in service.projection.catch_up().annotators.values()}
     names = [name for name, _ in names_and_quotas]
+    for name in names:
+        if name in existing and existing[name].is_model != (name in models):
+            is_now = "a language model" if existing[name].is_model else "a person"
+            raise DataError(f"{name!r} has joined as {is_now}, which cannot be changed. Choose another name.")
     ids = service.collection.annotators.add(names, actor=actor, metadata=metadata)
     for (name, quota), id_ in zip(names_and_quotas, ids, strict=True):
         if name in existing:
@@ -295,14 +310,15 @@ def list_items(service: Service) -> list[Json]:
 def totals(service: Service) -> Json:
     """Return the numbers of the overview page."""
     projection = service.projection.catch_up()
-    budget, counted = projection.settings.budget, projection.n_counted
+    budget, from_people = projection.settings.budget, projection.n_from_people
     return {
         "votes": len(projection.votes),
-        "decided": counted,
+        "decided": from_people,
+        "decided_by_models": projection.n_counted - from_people,
         "skipped": sum(annotator.skipped for annotator in projection.annotators.values()),
         "annotators": sum(not annotator.is_preview for annotator in projection.annotators.values()),
         "items": sum(not item.hidden for item in projection.items.values()),
-        "money": round(counted * budget.price_per_vote, 2),
+        "money": round(from_people * budget.price_per_vote, 2),
         "budget_votes": budget.votes,
         "budget_money": budget.money,
     }

@@ -12,9 +12,9 @@ from crowdrank.data import LEFT, RIGHT, TIE, Comparisons
 from crowdrank.errors import CrowdrankError, muted_warnings
 from crowdrank.evaluation import Verdicts, verdicts
 from crowdrank.results import Ranking
-from crowdrank.server.boards import Board, board_model
+from crowdrank.server.boards import Board
 from crowdrank.server.projection import Projection
-from crowdrank.server.records import Annotator
+from crowdrank.server.records import LLM, Annotator
 from crowdrank.storage import ANSWERED, BOTH_BAD, SKIPPED
 from crowdrank.storage.judgments import iso_time
 
@@ -57,18 +57,17 @@ def dashboard(projection: Projection) -> Json:
 
 def ranks_without(board: Board, name: str) -> list[Json]:
     """Return the ranks of all items with and without one annotator, according to the model of the board."""
-    if board.judgments is None or board.judgments.annotator is None:
+    if board.judgments is None or board.judgments.annotator is None or board.method is None:
         return []
     judgments = board.judgments
     names = judgments.annotators.tolist()
     if name not in names:
         return []
     others = judgments.take(np.flatnonzero(judgments.annotator != names.index(name)))
-    if not len(others):
+    if not len(board.method.votes_of_people(others)):
         return []
-    model = board_model(judgments)
     with muted_warnings():
-        with_them, without_them = (model.fit(table) for table in (judgments, others))
+        with_them, without_them = (board.method.fit(table) for table in (judgments, others))
     items = with_them.items
     queries = items.queries[items.query] if items.has_queries else [""] * len(items)
     return [
@@ -92,6 +91,8 @@ def _summary(projection: Projection, annotator: Annotator, verdict: Json | None,
     return {
         "id": annotator.id,
         "name": annotator.name,
+        "kind": LLM if annotator.is_model else "human",
+        "family": annotator.metadata.get("family"),
         "excluded": annotator.excluded,
         "quarantined": annotator.quarantined,
         "excluded_because": annotator.excluded_because,

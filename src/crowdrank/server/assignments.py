@@ -14,11 +14,11 @@ import numpy as np
 from crowdrank.errors import NothingToAskError
 from crowdrank.server.choice import PendingState, draw
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import question_view, render
+from crowdrank.server.files import item_body, question_view, render
 from crowdrank.server.panels import ending
 from crowdrank.server.projection import Projection
 from crowdrank.server.quality import apply_rules
-from crowdrank.server.records import Annotator, OpenAssignment
+from crowdrank.server.records import Annotator, Item, OpenAssignment
 from crowdrank.storage import (
     Assignment,
     Collection,
@@ -290,8 +290,12 @@ class AssignmentService:
         quota, answered = self.quota(annotator), annotator.decided + annotator.skipped
         if quota is not None and answered >= quota:
             return "quota"
+        if annotator.is_model:  # the budget of the study is for people; a model has its quota, and pays for itself
+            return "decided" if budget.stop_when_decided and self._is_decided() else None
         # Open assignments of others are counted as votes, so that the budget is never exceeded.
-        committed = projection.n_counted + len(pending.questions) - pending.holders[annotator.id]
+        open_by_models = sum(pending.holders[model.id] for model in projection.models)
+        waiting = len(pending.questions) - pending.holders[annotator.id] - open_by_models
+        committed = projection.n_from_people + waiting
         if budget.votes is not None and committed >= budget.votes:
             return "budget"
         if budget.money is not None and (committed + 1) * budget.price_per_vote > budget.money:
@@ -324,6 +328,18 @@ class AssignmentService:
                 "expires_at": assignment.expires_at // 1000,
             },
             "progress": self.progress(annotator),
+            **({"model": self._for_models(items, context)} if annotator.is_model else {}),
+        }
+
+    def _for_models(self, items: Sequence[Item], context: str) -> Json:
+        """Return what a language model needs besides: the texts as they were written, and what is asked of people."""
+        settings = self._projection.settings
+        return {
+            "question": settings.question,
+            "instructions": settings.instructions,
+            "context": context,
+            "texts": [item_body(item) for item in items],
+            "ties": settings.ties,
         }
 
     def _check_allowed(self, answer: Answer) -> None:

@@ -22,15 +22,26 @@ import numpy as np
 
 from crowdrank.active import decision, reliability
 from crowdrank.active.stopping import forecast_from_draws
-from crowdrank.data import LEFT, RIGHT, Comparisons, Judgments, Rankings, Ratings
+from crowdrank.arrays import BoolArray
+from crowdrank.data import (
+    LEFT,
+    RIGHT,
+    AnnotatorDetails,
+    Comparisons,
+    Judgments,
+    Rankings,
+    Ratings,
+    SideInformation,
+)
 from crowdrank.errors import CrowdrankError, muted_warnings
 from crowdrank.evaluation import StuffingTest, find_stuffing
 from crowdrank.evaluation.recommendation import model_of
 from crowdrank.models import Model, by_name, name_of
-from crowdrank.models.selection import default_model
+from crowdrank.models.selection import ModelChoice, default_model
 from crowdrank.online import Vocabulary
 from crowdrank.results import Ranking
 from crowdrank.server.projection import Projection
+from crowdrank.server.records import models_among
 from crowdrank.storage import Collection
 from crowdrank.storage.judgments import iso_time
 
@@ -111,6 +122,57 @@ def _summary(target: str, confidence: float, decided: bool, probability: float, 
     return f"{target.capitalize()}: not decided yet ({probability:.0%} sure); {expectation}.".replace("%", " %")
 
 
+@dataclass(frozen=True)
+class BoardMethod:
+    """How a board is fitted: the default model of its judgments, which knows who is a language model.
+
+    Parameters
+    ----------
+    model : Model
+    models : mapping of str to AnnotatorDetails
+        The language models among the annotators.
+    choice : ModelChoice
+        Why this model was chosen.
+    """
+
+    model: Model
+    models: Mapping[str, AnnotatorDetails]
+    choice: ModelChoice
+
+    @classmethod
+    def of(cls, judgments: Judgments, models: Mapping[str, AnnotatorDetails]) -> BoardMethod:
+        present = {name: models[name] for name in map(str, judgments.annotators) if name in models}
+        choice = default_model(judgments, people=present or None)
+        return cls(by_name(choice.name)(), present, choice)
+
+    @property
+    def is_of_people(self) -> bool:
+        """Whether the ranking is that of the people, and the votes of language models are a prior."""
+        return self.model.accepts_people
+
+    def fit(self, judgments: Judgments) -> Ranking:
+        usable = self.models and (self.model.accepts_people or self.model.accepts_side_information)
+        return self.model.fit(judgments, side_information=SideInformation(people=self.models) if usable else None)
+
+    def with_estimated_settings(self, ranking: Ranking) -> BoardMethod:
+        """Return the method for refits to parts of the judgments: what was learnt from them is not learnt again."""
+        return replace(self, model=model_of(ranking).with_estimated_settings(ranking))
+
+    def votes_of_people(self, judgments: Judgments) -> Judgments:
+        """Return the judgments that the ranking is of: without those of language models if these are a prior."""
+        if not self.is_of_people or judgments.annotator is None:
+            return judgments
+        return judgments.take(np.flatnonzero(~self._by_models(judgments)))
+
+    def count_by_models(self, judgments: Judgments) -> int:
+        """Return how many judgments are by language models."""
+        return 0 if judgments.annotator is None or not self.models else int(self._by_models(judgments).sum())
+
+    def _by_models(self, judgments: Judgments) -> BoolArray:
+        assert judgments.annotator is not None
+        return np.array([str(name) in self.models for name in judgments.annotators], bool)[judgments.annotator]
+
+
 def reliability_summary(judgments: Comparisons, model: Model) -> Json | None:
     """Return the reliability measured on the questions that were chosen at random; None if it cannot be measured."""
     try:
@@ -134,12 +196,17 @@ def reliability_summary(judgments: Comparisons, model: Model) -> Json | None:
 
 
 def board_history(
-    judgments: Judgments, current: Ranking, model: Model, times: Sequence[int] = (), leaders: Mapping[int, int] = _NONE
+    judgments: Judgments,
+    current: Ranking,
+    method: BoardMethod,
+    times: Sequence[int] = (),
+    leaders: Mapping[int, int] = _NONE,
 ) -> tuple[Json, ...]:
     """Fit the first eighth, quarter, … of the votes.
 
     Every point has the mean standard error, Kendall's τ with the current order, the time of the last of these votes
-    (if `times` has one per judgment), and the ranks of the leaders, which are ids by code.
+    (if `times` has one per judgment), and the ranks of the leaders, which are ids by code. If the ranking is that of
+    the people, there is no point before their first vote.
     """
     if len(judgments) < 2 * _HISTORY_POINTS:
         return ()
@@ -149,7 +216,9 @@ def board_history(
     for part in range(1, _HISTORY_POINTS + 1):
         count = len(judgments) * part // _HISTORY_POINTS
         early = judgments.take(np.arange(count))
-        board = model.fit(early)
+        if not len(method.votes_of_people(early)):
+            continue
+        board = method.fit(early)
         seen = early.n_judgments_per_item > 0
         tau = kendall_correlation(board.scores[seen], current.scores[seen]) if seen.sum() > 1 else float("nan")
         error = float(np.mean(board.uncertainty.std_error[seen]))
@@ -295,6 +364,10 @@ class Board:
         Why this model was chosen.
     votes, annotators : int
         How many votes count, and how many annotators gave them.
+    votes_of_models, models : int
+        How many of these votes are by language models, and how many language models gave them.
+    is_of_people : bool
+        Whether the ranking is that of the people, and the votes of language models are a prior.
     rows : tuple of BoardRow
         The items, best first.
     task : str
@@ -314,6 +387,7 @@ class Board:
         How long it took to build.
     ranking : Ranking or None
     judgments : Comparisons, Ratings, Rankings or None
+    method : BoardMethod or None
     """
 
     seq: int
@@ -322,6 +396,9 @@ class Board:
     votes: int
     annotators: int
     rows: tuple[BoardRow, ...]
+    votes_of_models: int = 0
+    models: int = 0
+    is_of_people: bool = False
     task: str = "pair"
     criteria: tuple[str, ...] = ()
     decision: DecisionStatus | None = None
@@ -332,6 +409,7 @@ class Board:
     seconds: float = field(default=0.0, compare=False)
     ranking: Ranking | None = field(default=None, compare=False, repr=False)
     judgments: Judgments | None = field(default=None, compare=False, repr=False)
+    method: BoardMethod | None = field(default=None, compare=False, repr=False)
 
     @property
     def categories(self) -> list[str]:
@@ -345,6 +423,9 @@ class Board:
             "chosen_because": self.chosen_because,
             "votes": self.votes,
             "annotators": self.annotators,
+            "votes_of_models": self.votes_of_models,
+            "models": self.models,
+            "is_of_people": self.is_of_people,
             "task": self.task,
             "criteria": list(self.criteria),
             "categories": self.categories,
@@ -364,15 +445,21 @@ class Board:
     @cached_property
     def stuffing(self) -> StuffingTest | None:
         """The test for vote stuffing, made when someone looks; None if there are no comparisons of pairs."""
-        if not isinstance(self.judgments, Comparisons):
-            return None
-        return find_stuffing(self.judgments)
+        judgments = self.counted
+        return find_stuffing(judgments) if isinstance(judgments, Comparisons) else None
+
+    @cached_property
+    def counted(self) -> Judgments | None:
+        """The judgments that the ranking is of: those of people, if the votes of language models are a prior."""
+        if self.judgments is None or self.method is None:
+            return self.judgments
+        return self.method.votes_of_people(self.judgments)
 
     def explain(self, above: str, below: str, query: str = "") -> str:
         """Say in one sentence why one item is above another, or is not."""
-        if self.ranking is None or self.judgments is None:
+        if self.ranking is None or self.counted is None:
             return "There are no votes yet."
-        return explain_order(self.ranking, self.judgments, above, below, query)
+        return explain_order(self.ranking, self.counted, above, below, query)
 
 
 def build_board(collection: Collection, projection: Projection, seq: int) -> Board:
@@ -385,43 +472,50 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
     judgments = with_features
     if isinstance(judgments, Comparisons):
         judgments = replace(judgments, features={})
-    model, settings = board_model(judgments), projection.settings
+    models = models_among(collection.annotators.all(up_to=seq).values()) if seq else {}
+    method, settings = BoardMethod.of(judgments, models), projection.settings
     empty = Board(
         seq=seq,
-        model=name_of(model),
-        chosen_because=default_model(judgments).reason,
+        model=name_of(method.model),
+        chosen_because=method.choice.reason,
         votes=len(judgments),
         annotators=len(judgments.annotators),
         rows=tuple(_row_without_votes(query, label, id_, categories[id_]) for (query, label), id_ in visible.items()),
         task=collection.log.task(seq) if len(judgments) else settings.task.type,
         criteria=settings.task.criteria,
+        votes_of_models=method.count_by_models(judgments),
+        models=len(method.models),
+        is_of_people=method.is_of_people,
     )
     if not len(judgments):
         return empty
     with muted_warnings():  # the board shows by itself that data are thin
-        ranking = model.fit(judgments)
-        fitted = model_of(ranking).with_estimated_settings(ranking)  # what was learnt from the data is not learnt again
-        reliability = reliability_summary(with_features, fitted) if isinstance(with_features, Comparisons) else None
+        ranking = method.fit(judgments)
+        fitted = method.with_estimated_settings(ranking)
+        measured = method.votes_of_people(with_features)
+        reliability = reliability_summary(measured, fitted.model) if isinstance(measured, Comparisons) else None
         times = collection.log.judgment_times(seq)
         history = board_history(judgments, ranking, fitted, times, _leaders(ranking, visible))
-        by_criterion = [ranks_by_criterion(collection, seq, criterion) for criterion in settings.task.criteria]
+        by_criterion = [ranks_by_criterion(collection, seq, criterion, models) for criterion in settings.task.criteria]
+    counted = method.votes_of_people(judgments)
     rows = [
         replace(
             row,
             criteria=tuple(ranks.get((row.query, row.item)) for ranks in by_criterion),
             category=categories[row.id],
         )
-        for row in _rows(ranking, judgments, visible, settings.questions.min_appearances)
+        for row in _rows(ranking, counted, visible, settings.questions.min_appearances)
     ]
     ranked = {row.id for row in rows}
     decision = None
     if settings.budget.decision is not None:
-        decision = decision_status(ranking, settings.budget.decision, settings.budget.confidence, len(judgments))
+        decision = decision_status(ranking, settings.budget.decision, settings.budget.confidence, len(counted))
     return replace(
         empty,
         rows=(*rows, *(row for row in empty.rows if row.id not in ranked)),
         ranking=ranking,
         judgments=judgments,
+        method=method,
         decision=decision,
         reliability=reliability,
         history=history,
@@ -430,25 +524,28 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
     )
 
 
-def ranks_by_criterion(collection: Collection, seq: int, criterion: str) -> dict[tuple[str, str], int]:
+def ranks_by_criterion(
+    collection: Collection, seq: int, criterion: str, models: Mapping[str, AnnotatorDetails]
+) -> dict[tuple[str, str], int]:
     """Return the ranks of items, by query and label, according to the answers to one criterion."""
     judgments = collection.log.judgments(seq, criterion=criterion)
     if not len(judgments):
         return {}
-    ranking = board_model(judgments).fit(judgments)
+    ranking = BoardMethod.of(judgments, models).fit(judgments)
     return dict(zip(item_keys(ranking), ranking.rank.tolist(), strict=True))
 
 
-def board_model(judgments: Judgments) -> Model:
-    """Return the model for a board, which is the default model of these judgments."""
-    return by_name(default_model(judgments).name)()
-
-
-def rank_command(judgments: Judgments, votes: Path) -> str:
+def rank_command(
+    judgments: Judgments,
+    votes: Path,
+    models: Mapping[str, AnnotatorDetails] = MappingProxyType({}),
+    people: Path | None = None,
+) -> str:
     """Return the command that ranks exported votes as the board does."""
-    model = board_model(judgments)
+    model = BoardMethod.of(judgments, models).model
     changed = [f"--set {f.name}={getattr(model, f.name)}" for f in fields(model) if getattr(model, f.name) != f.default]
-    return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} {' '.join(changed)}".rstrip()
+    known = f" --people {shlex.quote(str(people))}" if models and people is not None else ""
+    return f"crowdrank rank {shlex.quote(str(votes))}{known} --model {name_of(model)} {' '.join(changed)}".rstrip()
 
 
 def _leaders(ranking: Ranking, visible: Mapping[tuple[str, str], int]) -> dict[int, int]:
@@ -482,6 +579,7 @@ def _rows(
     ranking: Ranking, judgments: Judgments, visible: dict[tuple[str, str], int], min_appearances: int
 ) -> list[BoardRow]:
     keys, uncertainty = item_keys(ranking), ranking.uncertainty
+    n_votes = judgments.n_judgments_per_item
     if isinstance(judgments, Rankings):
         judgments = judgments.to_comparisons()  # once for all explanations
     low, high = np.quantile(uncertainty.draws, (0.025, 0.975), axis=0)
@@ -505,8 +603,8 @@ def _rows(
                 rank_low=int(rank_low[code]),
                 rank_high=int(rank_high[code]),
                 group=int(ranking.groups[code]),
-                votes=int(ranking.n_judgments[code]),
-                provisional=int(ranking.n_judgments[code]) < max(min_appearances, 2),
+                votes=int(n_votes[code]),
+                provisional=int(n_votes[code]) < max(min_appearances, 2),
                 explanation=explanation,
             )
         )

@@ -24,9 +24,9 @@ from crowdrank.online.moments import Triplet, fantasize
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator, OpenAssignment
 from crowdrank.server.settings import QuestionSettings
-from crowdrank.storage import PendingPair, Question
+from crowdrank.storage import SKIPPED, PendingPair, Question
 
-GOLD, REPEAT = "gold", "repeat"
+GOLD, REPEAT, SWAPPED = "gold", "repeat", "swapped"
 Pending = OpenAssignment | PendingPair
 _REPEAT_DISTANCE = 5
 """Votes between a question and its repetition, at least."""
@@ -383,8 +383,33 @@ class DrawnQuestion:
 def draw(
     projection: Projection, annotator: Annotator, pending: PendingState, rng: np.random.Generator
 ) -> DrawnQuestion:
-    """Draw a question of the task of the settings. Raises NothingToAskError if none is left for this annotator."""
+    """Draw a question of the task of the settings. Raises NothingToAskError if none is left for this annotator.
+
+    A language model sees every pair in both orders, one after the other: this shows whether it contradicts itself, and
+    its preference for a side cancels out.
+    """
+    swapped = _swapped(projection, annotator) if annotator.is_model else None
+    if swapped is not None:
+        return swapped
     return _DRAW.get(projection.settings.task.type, _draw_set)(projection, annotator, pending, rng)
+
+
+def _swapped(projection: Projection, annotator: Annotator) -> DrawnQuestion | None:
+    """Return the pair that the annotator decided last with its sides swapped; None if it was swapped already."""
+    with projection.lock:
+        last = annotator.votes[-1] if annotator.votes else None
+        if last is None or projection.vote_policies[last] == SWAPPED:
+            return None
+        if projection.votes.outcome[last] == SKIPPED or projection.is_withdrawn(last):
+            return None
+        task = projection.task_votes.get(last)
+        codes = int(projection.votes.right[last]), int(projection.votes.left[last])
+        if not (task is None or task.question.is_pair) or projection.hidden & set(codes):
+            return None
+        left, right = (projection.item_ids[code] for code in codes)
+        gold = projection.vote_gold[last] or None
+        question = Question(items=(left, right), criteria=projection.settings.task.criteria)
+    return DrawnQuestion(question=question, policy=SWAPPED, probability=1.0, gold=gold)
 
 
 def _draw_pair(

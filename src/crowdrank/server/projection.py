@@ -59,6 +59,8 @@ class Projection:
     owned : dict of str to set of int
         The codes of the items of each owner, by the owner's name.
     annotators : dict of int to Annotator
+    models : list of Annotator
+        Those who are language models.
     appearances : array of int
         By item code: in how many votes that count it appears.
     votes : BeliefProjection
@@ -89,6 +91,7 @@ class Projection:
         self.hidden: set[int] = set()
         self.owned: dict[str, set[int]] = {}
         self.annotators: dict[int, Annotator] = {}
+        self.models: list[Annotator] = []
         self.appearances: IntArray = np.zeros(0, np.int64)
         self.votes = BeliefProjection(CrowdBT() if model is None else model)
         self.vote_seqs: list[int] = []
@@ -133,6 +136,11 @@ class Projection:
     def n_counted(self) -> int:
         """The number of votes that count."""
         return self.votes.n_counted
+
+    @property
+    def n_from_people(self) -> int:
+        """The number of votes that count and are by people, not by language models."""
+        return self.n_counted - sum(one.decided for one in self.models if not one.excluded)
 
     def pending(self, now: int) -> list[OpenAssignment]:
         """Return the questions that someone is looking at, so that nobody else is asked the same meanwhile."""
@@ -195,7 +203,9 @@ class Projection:
     def _annotator_added(self, event: Event) -> None:
         name, metadata = str(event.detail["name"]), dict(event.detail.get("metadata", {}))
         self._annotator_ids.append(event.seq)
-        self.annotators[event.seq] = Annotator(event.seq, len(self.annotators), name, metadata)
+        new = self.annotators[event.seq] = Annotator(event.seq, len(self.annotators), name, metadata)
+        if new.is_model:
+            self.models.append(new)
 
     def _item_edited(self, event: Event) -> None:
         item = self.items[event.subject]

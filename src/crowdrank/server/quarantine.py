@@ -6,16 +6,17 @@ automatically: the organiser is warned, sets the votes aside with one click, com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from crowdrank.data import AnnotatorDetails
 from crowdrank.errors import muted_warnings
 from crowdrank.results import Ranking
-from crowdrank.server.boards import Board, board_model, item_keys
+from crowdrank.server.boards import Board, BoardMethod, item_keys
 from crowdrank.server.projection import Projection
-from crowdrank.server.records import Annotator
+from crowdrank.server.records import Annotator, models_among
 from crowdrank.server.service import Service
 
 Json = dict[str, Any]
@@ -107,7 +108,8 @@ def boards_with_and_without(service: Service) -> Json:
     held, seq = quarantined(projection), projection.board_seq
     log = service.collection.log
     without, with_them = (log.judgments(seq, including=ids) for ids in ((), tuple(one.id for one in held)))
-    ranks = [_ranks(judgments) for judgments in (without, with_them)]
+    models = models_among(projection.models)
+    ranks = [_ranks(judgments, models) for judgments in (without, with_them)]
     return {
         "annotators": [{"id": one.id, "name": one.name} for one in held],
         "votes": len(with_them) - len(without),
@@ -120,11 +122,11 @@ def boards_with_and_without(service: Service) -> Json:
     }
 
 
-def _ranks(judgments: Any) -> dict[tuple[str, str], int]:
+def _ranks(judgments: Any, models: Mapping[str, AnnotatorDetails]) -> dict[tuple[str, str], int]:
     if not len(judgments):
         return {}
     with muted_warnings():
-        ranking: Ranking = board_model(judgments).fit(judgments)
+        ranking: Ranking = BoardMethod.of(judgments, models).fit(judgments)
     return dict(zip(item_keys(ranking), ranking.rank.tolist(), strict=True))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.arrays import AnyArray, BoolArray, Int32Array, IntArray
-from crowdrank.data import LEFT, TIE
+from crowdrank.data import LEFT, TIE, AnnotatorDetails
 from crowdrank.engines.compilation import Compiled
 from crowdrank.online import Beliefs, CrowdBT, Vocabulary
 from crowdrank.online.beliefs import Answers
@@ -37,6 +37,19 @@ class GrowingColumn:
             self._buffer = np.concatenate((self.values, np.zeros(max(end, 8), self._buffer.dtype)))
         self._buffer[self._length : end] = new
         self._length = end
+
+
+LLM = "llm"
+"""The kind of annotators who are language models. All others are people."""
+
+
+def models_among(annotators: Iterable[Any]) -> dict[str, AnnotatorDetails]:
+    """Return what is known about the language models among annotators, by name; empty if all are people."""
+    return {
+        one.name: AnnotatorDetails(kind=LLM, family=one.metadata.get("family"))
+        for one in annotators
+        if one.metadata.get("kind") == LLM
+    }
 
 
 @dataclass(eq=False)
@@ -140,6 +153,11 @@ class Annotator:
     def is_preview(self) -> bool:
         """Whether this is an organiser who looks at the study. Their answers never count."""
         return self.metadata.get("joined") == "preview"
+
+    @property
+    def is_model(self) -> bool:
+        """Whether they are a language model, invited as one."""
+        return self.metadata.get("kind") == LLM
 
     @property
     def is_shut_out(self) -> bool:

@@ -21,6 +21,7 @@ from crowdrank.server.service import Service, service_of
 from crowdrank.storage import TASK_TYPES
 from crowdrank.storage.judgments import OUTCOME_CODES, iso_time
 
+Json = dict[str, Any]
 router = APIRouter(include_in_schema=False)
 _OUTCOMES = {code: name for name, code in OUTCOME_CODES.items()}
 _MAX_VOTES = 200
@@ -112,7 +113,7 @@ def create_links(request: Request, form: Form) -> Response:
     """Add annotators by name or from a table, and show their links, which cannot be read again later."""
     service = service_of(request)
     session = service.authenticator.admin(request, form.csrf)
-    new = admin_actions.add_annotators(service, _names_and_quotas(form), session.actor)
+    new = _add_annotators(service, form, session.actor)
     return _links_page(request, session.csrf, {one["id"]: one["token"] for one in new})
 
 
@@ -121,7 +122,7 @@ def create_links_csv(request: Request, form: Form) -> Response:
     """Add annotators and return their links as a CSV file."""
     service = service_of(request)
     actor = service.admin(request, form.csrf)
-    new = admin_actions.add_annotators(service, _names_and_quotas(form), actor)
+    new = _add_annotators(service, form, actor)
     rows = [{"annotator": one["name"], "link": public_url(request, f"/join/{one['token']}")} for one in new]
     headers = {"Content-Disposition": 'attachment; filename="links.csv"'}
     text = "".join(files.as_csv(rows, ("annotator", "link")))
@@ -171,6 +172,7 @@ def _links_page(request: Request, csrf: str, new_tokens: dict[int, str]) -> Resp
             "name": one.name,
             "url": public_url(request, f"/join/{new_tokens[one.id]}") if one.id in new_tokens else None,
             "revoked": one.id not in holders,
+            "is_model": one.is_model,
             "last_seen": iso_time(projection.vote_times[one.votes[-1]]) if one.votes else None,
         }
         for one in projection.annotators.values()
@@ -185,6 +187,12 @@ def _links_page(request: Request, csrf: str, new_tokens: dict[int, str]) -> Resp
         join_open=projection.settings.joining.open,
         board_url=None if (token := board_token(service)) is None else public_url(request, f"/board/{token}"),
     )
+
+
+def _add_annotators(service: Service, form: SubmittedForm, actor: str) -> list[Json]:
+    new = _names_and_quotas(form)
+    models = dict.fromkeys(name for name, _ in new) if is_checked(form["models"]) else {}
+    return admin_actions.add_annotators(service, new, actor, models)
 
 
 def _names_and_quotas(form: SubmittedForm) -> list[tuple[str, int | None]]:

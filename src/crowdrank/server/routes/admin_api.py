@@ -16,6 +16,7 @@ from crowdrank.server import admin_actions, annotator_summaries, files, joining
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import parse_item
 from crowdrank.server.privacy import study_versions
+from crowdrank.server.records import LLM
 from crowdrank.server.routes import BOARD_WAIT
 from crowdrank.server.routes.judging_api import RequestBody, bearer, error_responses
 from crowdrank.server.service import Service, service_of
@@ -58,6 +59,10 @@ class ItemChangeBody(RequestBody):
 class NewAnnotatorBody(RequestBody):
     name: _Name
     quota: Annotated[int, Field(ge=0, le=10**9)] | None = None
+    kind: Literal["human", "llm"] = Field("human", description="A person, or a language model.")
+    family: Annotated[str, Field(min_length=1, max_length=300)] | None = Field(
+        None, description="What a language model has in common with others, such as its base model."
+    )
 
 
 class NewAnnotatorsBody(RequestBody):
@@ -141,7 +146,8 @@ def add_annotators(request: Request, given: NewAnnotatorsBody) -> Response:
     service = service_of(request)
     actor = service.admin(request)
     new = [(annotator.name, annotator.quota) for annotator in given.annotators]
-    return JSONResponse({"annotators": admin_actions.add_annotators(service, new, actor)})
+    models = {one.name: one.family for one in given.annotators if one.kind == LLM}
+    return JSONResponse({"annotators": admin_actions.add_annotators(service, new, actor, models)})
 
 
 @router.patch("/annotators/{id_}", responses=_ERRORS_BY_ID)
