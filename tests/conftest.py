@@ -34,7 +34,7 @@ ARITHMETIC = (
     "models/crowd/test_likelihood.py",
     "models/crowd/test_mpm_likelihood.py",
     "models/crowd/test_sampler.py",
-    "models/crowd_agg",
+    "models/crowd/test_rank_distributions.py",
     "models/lists",
     "models/pairwise/test_likelihood.py",
     "models/ratings",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
@@ -33,38 +32,49 @@ def uneven(seed: int, items: int = 30, annotators: int = 15, votes: int = 300) -
     truth = rng.normal(0, 1.5, items)
     often = np.exp(2 * rng.normal(size=items))
     pairs = np.array([rng.choice(items, 2, replace=False, p=often / often.sum()) for _ in range(votes)])
-    who, quality = rng.integers(annotators, size=votes), rng.beta(4, 1, annotators)
+    return answered(pairs, truth, annotators, rng, {"items": items, "seed": seed})
+
+
+def answered(
+    pairs: np.ndarray, truth: np.ndarray, annotators: int, rng: np.random.Generator, settings: dict[str, int]
+) -> Crowd:
+    """Annotators of quality Beta(4, 1), one for each pair."""
+    who, quality = rng.integers(annotators, size=len(pairs)), rng.beta(4, 1, annotators)
     right = 1 / (1 + np.exp(truth[pairs[:, 1]] - truth[pairs[:, 0]]))
-    first = rng.random(votes) < quality[who] * right + (1 - quality[who]) * (1 - right)
-    names = np.array([f"item{n + 1:03d}" for n in range(items)])
+    first = rng.random(len(pairs)) < quality[who] * right + (1 - quality[who]) * (1 - right)
+    names = np.array([f"item{n + 1:03d}" for n in range(len(truth))])
     left, right_item = names[pairs[:, 0]], names[pairs[:, 1]]
     winner = np.where(first, left, right_item)
     votes_of = Comparisons.of(left, right_item, winner, annotator=[f"annotator{n + 1}" for n in who])
     seen = np.array([int(str(label)[4:]) - 1 for label in votes_of.items.labels])
-    return Crowd(judgments=votes_of, truth=truth[seen], settings={"items": items, "seed": seed})
+    return Crowd(judgments=votes_of, truth=truth[seen], settings=settings)
 
 
 NOISY = {name: TOPICS[name] for name in ("preferences 30/40/10", "5 levels 30/15/20", "2 levels 100/40/10")} | {
-    "uneven 30/15/20": Topic(partial(uneven))
+    "uneven 30/15/20": Topic(uneven),
 }
 SHOWS = MODELS | shown(NOISY)
 
 NOTES = """
 Crowds as in table2.py, and *uneven*: logistic answers, in which some of 30 items are compared hundreds of times and
-others hardly ever. NDCG@10 with gain 2^grade − 1, as many items of each grade. *for NDCG* sorts the items by their
-expected gain over the draws of the same fit.
+others hardly ever. NDCG@10 with gain 2^grade − 1, as many items of each grade. *for
+NDCG* sorts the items by their expected gain over the draws of the same fit.
 """
 
 
 def trial(name: str, seed: int, quick: bool) -> Mapping[Key, float]:
-    topic = NOISY[name]
+    return both_orders(name, NOISY[name], seed, quick)
+
+
+def both_orders(name: str, topic: Topic, seed: int, quick: bool, top_grade: float = 4.0) -> dict[Key, float]:
+    """NDCG@10 of the plain order and of that for NDCG."""
     crowd = topic.draw(seed=seed)
     grades, found = topic.grades(crowd.truth), {}
     for method, model in MODELS.items():
         if can_read(method, crowd.judgments):
             ranking = fit(model, crowd.judgments, quick)
             found[method, name] = ndcg(ranking.scores, grades, k=10)
-            found[method + ORDERED, name] = ndcg(order_for_ndcg(ranking).scores, grades, k=10)
+            found[method + ORDERED, name] = ndcg(order_for_ndcg(ranking, top_grade).scores, grades, k=10)
     return found
 
 

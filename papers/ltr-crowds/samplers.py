@@ -60,7 +60,7 @@ def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float
     end = learnt["exact"]
     scores = taught.crowd.items.centre(end.scorer.scores(taught.features))
     held = distribute(taught.crowd.queries, LOCAL)
-    lists = {way: em.e_step.posteriors(held, scores, end.theta, 0)[1] for way, em in ways.items()}
+    lists = {way: em.e_step.posteriors(held, scores, end.theta)[1] for way, em in ways.items()}
     theta = {way: em.estimate_theta(taught.crowd, lists[way]) for way, em in ways.items()}
     where, cells = f"n={size}, {crowd}", {}
     for way in OTHERS:

@@ -103,10 +103,8 @@ class Kept(EStep):
 
     steps: list[list[ListPosterior]] = field(default_factory=list)
 
-    def posteriors(
-        self, held: ShardedData, scores: Any, theta: Any, step: int
-    ) -> tuple[ShardedData, list[ListPosterior]]:
-        held, found = super().posteriors(held, scores, theta, step)
+    def posteriors(self, held: ShardedData, scores: Any, theta: Any) -> tuple[ShardedData, list[ListPosterior]]:
+        held, found = super().posteriors(held, scores, theta)
         self.steps.append(found)
         return held, found
 

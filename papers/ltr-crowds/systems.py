@@ -1,13 +1,9 @@
-"""Not in the paper: annotators who err together.
-
-The lists of the 25 retrieval systems of MQ2008-agg, on real features and grades, and §6.2's eight ranking functions.
-"""
+"""Not in the paper: annotators who err together, on real data: the lists of the 25 retrieval systems of MQ2008-agg."""
 
 from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -21,11 +17,11 @@ import numpy as np
 import polars as pl
 from learners import OURS, TRUTH, Fine, Paired, Taught, at_least, less
 from measure import Check, Key, data_folder, drawn, options, over_seeds, report
-from topk import FIRST, FUNCTIONS, functions
 
 from crowdrank import Gold, Rankings
 from crowdrank.evaluation import ndcg
 from crowdrank.ltr import CrowdRanker, Features, RankingFunction
+from crowdrank.ltr.methods import POOLED
 
 FEATURES, LISTS = Path("mq2008_ltr") / "dev_features_train.csv.gz", Path("mq2008_agg") / "dev_rankings.csv"
 NAMES = {"query": pl.String, "item": pl.String}
@@ -33,17 +29,18 @@ TRAINED_ON = 2 / 3
 DEPTHS = (5, 10)
 SYSTEMS = "25 systems"
 DEFAULT = "auto"
-ITERATIONS = 8
+CHOSEN = "pooled was chosen"
 SIMPLE = ("pooled", "borda", "lregma")
 METHODS = (DEFAULT, OURS, *SIMPLE, TRUTH)
 SHOWS = {method: Taught(method=method) for method in METHODS if method != DEFAULT}
 
 NOTES = """
-*25 systems*: in each trial the linear function is learnt from the lists of 25 systems about a random two thirds of the
-471 queries, as they are (partial lists), and graded on the others: NDCG, gain 2^grade − 1, the mean over queries with a
-relevant document. *truth* is trained on the grades. *Eight ranking functions* is as in topk.py. *auto*, the default, is
-ltr-crowds, or pooled if that predicts the lists of held-out training queries better. It never sees a grade. EM has 8
-iterations. The rule was chosen on splits 0 to 4 of the same queries and on functions 1 to 4.
+In each trial a linear function is learnt from the lists of 25 systems about a random two thirds of the 471 queries, as
+they are (partial lists), and graded on the other queries: NDCG, gain 2^grade − 1, the mean over queries with a relevant
+document. *truth* is trained on the grades. *auto*, the default, is ltr-crowds, or pooled if that predicts the lists of
+held-out training queries better. It never sees a grade. The rule was chosen on splits 0 to 4 of the same queries, and
+changed once after a run on the splits below: it then asked for two standard errors, chose pooled twice, and was .011 ±
+.004 behind it at 10.
 """
 
 
@@ -66,21 +63,18 @@ def split(seed: int, quick: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFr
 
 
 def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
-    if column == FUNCTIONS:
-        lesson = functions(seed, quick)
-        found = fits(lesson.lists, lesson.features, lesson.gold(), FIRST, quick)
-        return {(method, f"{FUNCTIONS}, @{k}"): lesson.ndcg(f, k) for method, f in found.items() for k in DEPTHS}
     taught, tested, lists = split(seed, quick)
     features = Features.of(taught.drop("label"), query="query", item="item")
     said = Rankings.of(item=lists["item"], rank=lists["rank"], query=lists["query"], annotator=lists["worker"])
     gold = Gold.of(item=taught["item"], value=taught["label"], query=taught["query"], graded=False)
     found = fits(said, features, gold, None, quick)
-    return {(method, f"{SYSTEMS}, @{k}"): graded(f, tested, k) for method, f in found.items() for k in DEPTHS}
+    cells = {(method, f"@{k}"): graded(f, tested, k) for method, f in found.items() for k in DEPTHS}
+    return cells | {(CHOSEN, column): float(found[DEFAULT].method == POOLED)}
 
 
 def fits(lists: Rankings, features: Features, gold: Gold, top: int | None, quick: bool) -> dict[str, RankingFunction]:
     """All methods; those that ltr-crowds has in common with the default are not fitted again."""
-    settings = CrowdRanker(iterations=2 if quick else ITERATIONS, top=top)
+    settings = CrowdRanker(iterations=2, top=top) if quick else CrowdRanker(top=top)
     chosen = settings.fit(lists, features)
     again = replace(settings, labels=chosen.settings["labels"], held_out=0)
     found = {DEFAULT: chosen}
@@ -100,27 +94,23 @@ def graded(function: RankingFunction, tested: pl.DataFrame, k: int) -> float:
 
 
 def checks(found: Mapping[Key, list[float]]) -> Iterator[Check]:
-    aims = [("borda", 0.0, f"{FUNCTIONS}, @5")]
-    real = f"{SYSTEMS}, @10"
-    if (DEFAULT, real) in found:
-        best = max(SIMPLE, key=lambda name: float(np.mean(found[name, real])))
-        aims += [(best, -0.005, real), (TRUTH, -0.015, real)]
-    for other, aim, where in aims:
-        ahead = np.subtract(found[DEFAULT, where], found[other, where]).tolist()
-        yield at_least(f"{where}: {DEFAULT} less {other}", aim, ahead)
+    best = max(SIMPLE, key=lambda name: float(np.mean(found[name, "@10"])))
+    for other, aim in ((best, -0.005), (TRUTH, -0.015)):
+        ahead = np.subtract(found[DEFAULT, "@10"], found[other, "@10"]).tolist()
+        yield at_least(f"@10: {DEFAULT} less {other}", aim, ahead)
 
 
-def run(told: Namespace) -> None:
+if __name__ == "__main__":
+    told = options(__file__, __doc__, trials=5)
     folder = data_folder()
-    has_lists = folder is not None and (folder / LISTS).is_file() and (folder / FEATURES).is_file()
-    found = over_seeds(trial, [FUNCTIONS, SYSTEMS] if has_lists else [FUNCTIONS], told)
-    which = "" if has_lists else " MQ2008 was not used in this run."
+    if folder is None or not ((folder / LISTS).is_file() and (folder / FEATURES).is_file()):
+        print("Nothing to learn from: MQ2008 was not found; set CROWDRANK_DATA.", file=sys.stderr)
+        sys.exit()  # no failure: the other tables are not to wait for a file
+    found = over_seeds(trial, [SYSTEMS], told)
+    times = int(sum(found.pop((CHOSEN, SYSTEMS))))
     tables = [
         Fine(found, title="NDCG"),
         Paired(less(found, DEFAULT, METHODS[1:]), title=f"NDCG: {DEFAULT} less the others"),
     ]
-    report(told, f"{NOTES}\n{drawn(told)}{which}", tables, list(checks(found)))
-
-
-if __name__ == "__main__":
-    run(options(__file__, __doc__, trials=5))
+    chosen = f"{DEFAULT} chose pooled in {times} of {told.trials} trials."
+    report(told, f"{NOTES}\n{drawn(told)} {chosen}", tables, list(checks(found)))

@@ -34,3 +34,14 @@ def test_dir_shows_the_public_names_and_nothing_else():
 def test_every_public_name_is_what_its_module_exports():
     for name, module in crowdrank._HOME.items():
         assert getattr(crowdrank, name) is getattr(importlib.import_module(module), name)
+
+
+def test_names_that_are_imported_on_first_use_exist():
+    """A module that is merged into another one leaves no name behind that leads to it."""
+    folder = Path(crowdrank.__file__).parent
+    for path in folder.rglob("__init__.py"):
+        if "migrations" in path.parts:
+            continue
+        package = importlib.import_module(".".join(("crowdrank", *path.parent.relative_to(folder).parts)))
+        for name in {*getattr(package, "__all__", ()), *getattr(package, "_HOME", ())}:
+            assert getattr(package, name) is not None

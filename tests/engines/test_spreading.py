@@ -13,7 +13,7 @@ from crowdrank.engines.local import MAX_PIECES, piece_ranges
 from crowdrank.errors import SettingError
 from crowdrank.ltr import CrowdRanker, Features
 from crowdrank.models import REGISTRY
-from crowdrank.models.crowd_agg import crowd_agg
+from crowdrank.models.crowd import crowd_agg
 from crowdrank.models.selection import convert_for
 from crowdrank.simulation import list_crowd, preference_crowd
 from tests.docs.pages import DOCS

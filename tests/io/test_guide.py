@@ -193,3 +193,46 @@ def test_a_column_with_another_role_is_no_side() -> None:
     assert "'annotator': 'query'" not in guide(
         {"query": list("aabb"), "item": list("xyxy"), "true_rank": list("1212"), "name": list("pqrs")}
     )
+
+
+def test_columns_that_would_rank_nonsense_are_not_suggested() -> None:
+    chess = {"white_username": list("xyzxyz"), "black_username": list("yzxzxy")}
+    results = {"black_result": ["win", "resigned"] * 3, "white_result": ["resigned", "win"] * 3}
+    assert "'winner': 'white_result'}" in guide({**chess, **results})
+    assert "'loser': 'vote'" not in guide({"comment": list("0123401234"), "vote": ["1", "0"] * 5, "v": list("ab") * 5})
+    assert "COLUMN" in guide(
+        {"1": ["4", "3", "5"] * 4, "2": ["-3.3", "9.5", "1.2"] * 4, "3": ["7.1", "9.5", "2.2"] * 4}
+    )
+
+
+def test_the_number_of_a_document_is_not_suggested_as_its_grade() -> None:
+    numbers = [n % 6 for n in range(24)]
+    rows = {"who": ["ab"[n // 6 % 2] for n in range(24)], "what": ["xyz"[n % 3] for n in range(24)]}
+    shown = guide({**rows, "nr_of_it": numbers, "it": [f"d{n}" for n in numbers], "given": [n % 7 for n in range(24)]})
+    assert "'grade': 'given'" in shown
+
+
+def test_several_rows_of_a_judge_with_grades_in_columns_are_suggested() -> None:
+    rows = {"judge": list("aabbcc"), "Tea": list("321213"), "Milk": list("445532"), "Juice": list("544545")}
+    assert "columns={'grade': 'Tea,Milk,Juice'}" in guide(rows)
+
+
+def test_codes_that_are_also_ids_are_suggested_as_the_winner() -> None:
+    rows = {"idA": list("012012"), "idB": list("345345"), "choseA": list("011001"), "who": list("uvuvuv")}
+    assert "{'left': 'idA', 'right': 'idB', 'winner': 'choseA:0=right,1=left'}" in guide(rows)
+
+
+def test_keys_and_grades_by_name_are_suggested() -> None:
+    keys = {"left": list("xyzxyz"), "right": list("yzxzxy"), "response": list("fjfjff")}
+    assert "'winner': 'response:f=left,j=right'" in guide(keys)
+    wines = {"Wein": list("abcd"), "Ann": ["14,5", "12,0", "19,5", "15,0"], "Bo": ["13,5", "12,0", "18,5", "11,0"]}
+    assert "{'item': 'Wein', 'grade': 'Ann,Bo,Cy'}" in guide({**wines, "Cy": wines["Bo"]})
+
+
+def test_the_guide_shows_the_columns_of_the_file(tmp_path: Path) -> None:
+    """Not those that a table of grades was changed to."""
+    path = tmp_path / "form.csv"
+    path.write_text("id,Q1 [tea],Q1 [milk]\n1,red,round\n2,blue,square\n")
+    shown = explain(path)
+    assert "Q1 [tea]" in shown
+    assert "'item': 'item'" not in shown

@@ -93,6 +93,21 @@ SHAPES = {
     '{"id":2},"result":[{"type":"pairwise","to_name":"a,b","value":{"selected":"right"}}]}]}]',
     "ticked.csv": "HITId,AssignmentId,WorkerId,AssignmentStatus,Input.a,Input.b,Answer.v.left,Answer.v.right\n"
     "H,A1,W1,Approved,x,y,true,false\nH,A2,W2,Approved,y,z,false,true\n",
+    "judged.csv": "City,Judge 1,Judge 2\nParis,3,1\nRome,1,2\nOslo,2,3\n",
+    "beats.txt": "x beats y\ny beats z\nz beats x\n",
+    "results.txt": "x 3-1 y\ny 0-0 z\nz 1-2 x\n",
+    "python.csv": "who,ranking\nann,\"['tea', 'milk']\"\nbob,\"['milk', 'tea']\"\n",
+    "options.csv": "who,option_1,option_2,choice\nann,x,y,1\nbob,y,z,2\n",
+    "counts.csv": "Count,1st choice,2nd choice\n3,tea,milk\n2,milk,tea\n",
+    "booleans.csv": "model_a,model_b,a_wins,b_wins\nx,y,True,False\ny,z,False,True\nz,x,False,False\n",
+    "worded.csv": "reviewer,paper,rating\nr,p,6: weak accept\nr,q,3: reject\ns,p,8\n",
+    "comparia.csv": "timestamp,model_a_name,model_b_name,chosen_model_name,both_equal\n1,x,y,x,False\n2,y,z,,True\n",
+    "monkey.csv": "Respondent ID,Collector ID,Rank these,,\n,,Tea,Milk,Juice\n1,7,2,1,3\n2,7,1,3,2\n",
+    "chat.json": '[{"chosen":[{"role":"a","content":"x"}],"rejected":[{"role":"a","content":"y"}]},'
+    '{"chosen":[{"role":"a","content":"z"}],"rejected":[{"role":"a","content":"x"}]}]',
+    "likert.csv": "Timestamp,Is tea nice,Is milk,Is juice\n1/2,Agree,Neutral,Disagree\n1/3,Disagree,Agree,Agree\n",
+    "practice.csv": "left,right,winner,is_practice\nx,y,x,True\ny,z,z,False\nz,x,z,False\n",
+    "thousands.csv": 'team1,team2,score1,score2\nx,y,"1,234",999\ny,x,"12,345","12,344"\n',
     "dates.csv": "Date,Time,home,away,winner\n31/12/2020,12:30,x,y,x\n01/01/2021,15:00,y,z,z\n",
     "shiny.csv": 'judge_id,decision,time_taken\n1,"p4,p2 -> p2,p4",2500\n1,"p4,p7 -> p4,p7",900\n',
 }

@@ -624,3 +624,94 @@ def test_parts_of_a_split_vote_are_one_row(tmp_path: Path) -> None:
     found, report = load(json.dumps(rows), tmp_path, "annotations.json")
     assert len(found) == 4
     assert (report.rows_read, report.kept, report.skips, report.duplicates) == (4, 3, 1, 0)
+
+
+def test_the_items_of_chosen_and_rejected_conversations_are_their_last_messages(tmp_path: Path) -> None:
+    def conversation(text: str) -> list[dict[str, str]]:
+        return [{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]
+
+    rows = [{"prompt": "?", "chosen": conversation(a), "rejected": conversation(b)} for a, b in ("xy", "yz")]
+    pl.DataFrame(rows).write_parquet(tmp_path / "train.parquet")
+    found, report = read_with_report(tmp_path / "train.parquet")
+    assert said(found) == "x>y y>z"
+    assert any("last messages" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("signs", ["['tea, hot', 'milk']", '["tea, hot", "milk"]'])
+def test_lists_written_as_python_or_json_are_lists(tmp_path: Path, signs: str) -> None:
+    rows = {"who": ["ann", "bob"], "ranking": [signs, signs]}
+    assert sorted(read(rows).items.labels) == ["milk", "tea, hot"]
+    assert sorted(read(rows | {"ranking": ["[tea, milk]", "[milk, tea]"]}).items.labels) == ["milk", "tea"]
+
+
+def test_ranks_of_items_by_judges_in_columns_are_lists(tmp_path: Path) -> None:
+    found, report = load("City,Judge 1,Judge 2\nParis,3,1\nRome,1,2\nOslo,2,3\n", tmp_path)
+    assert isinstance(found, Rankings)
+    assert found.to_polars().filter(pl.col("rank") == 1)["item"].to_list() == ["Rome", "Paris"]
+    assert any("1 is the best" in note for note in report.notes)
+    assert isinstance(load("City,Judge 1,Judge 2\nParis,3,1\nRome,1,2\nOslo,1,3\n", tmp_path)[0], Ratings)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [("x beats y\ny beats z\nz beats x\n", "x>y y>z z>x"), ("x 3-1 y\ny 0-0 z\nz 1-2 x\n", "x>y y=z z<x")],
+)
+def test_lines_without_a_header_that_say_who_beat_whom(tmp_path: Path, lines: str, expected: str) -> None:
+    found, report = load(lines, tmp_path, "games.txt")
+    assert said(found) == expected
+    assert any("read by their cells" in note for note in report.notes)
+
+
+def test_options_of_which_another_column_says_the_choice_are_no_list(tmp_path: Path) -> None:
+    found, _ = load("who,option_1,option_2,choice\nann,x,y,1\nbob,y,z,2\n", tmp_path)
+    assert said(found) == "x>y y<z"
+    listed, _ = load("who,option1,option2,option3,choice\nann,x,y,z,2\nbob,y,z,x,z\n", tmp_path)
+    assert isinstance(listed, Rankings)
+    assert listed.to_polars().filter(pl.col("rank") == 1)["item"].to_list() == ["y", "z"]
+
+
+def test_counts_of_ballots_are_weights(tmp_path: Path) -> None:
+    found, report = load("Count,1st choice,2nd choice\n3,tea,milk\n2,milk,tea\n", tmp_path)
+    assert isinstance(found, Rankings)
+    assert sorted(found.weights.tolist()) == [2, 3]
+    assert any("how often" in note for note in report.notes)
+
+
+def test_two_columns_of_true_and_false_say_who_won(tmp_path: Path) -> None:
+    text = "model_a,model_b,a_wins,b_wins\nx,y,True,False\ny,z,False,True\nz,x,False,False\n"
+    assert said(load(text, tmp_path)[0]) == "x>y y<z z=x"
+
+
+def test_an_empty_column_is_no_query(tmp_path: Path) -> None:
+    found, report = load("context,left,right,winner\n,x,y,x\n,y,z,z\n", tmp_path)
+    assert (len(found), "query" in report.columns) == (2, False)
+
+
+def test_numbers_before_words_are_grades(tmp_path: Path) -> None:
+    found, report = load("reviewer,paper,rating\nr,p,6: weak accept\nr,q,3: reject\ns,p,8\n", tmp_path)
+    assert sorted(found.grade.tolist()) == [3, 6, 8]
+    assert any("before their words" in note for note in report.notes)
+
+
+def test_words_of_other_languages(tmp_path: Path) -> None:
+    text = "Juge;Gauche;Droite;Vainqueur\nann;x;y;gauche\nbob;y;z;égalité\ncy;z;x;x\n"
+    assert said(load(text, tmp_path)[0]) == "x>y y=z z<x"
+    text = "Prüfer;Links;Rechts;Gewinner\nann;x;y;rechts\nbob;y;z;unentschieden\n"
+    assert said(load(text, tmp_path)[0]) == "x<y y=z"
+
+
+def test_trials_for_practice_are_set_aside(tmp_path: Path) -> None:
+    found, report = load("left,right,winner,is_practice\nx,y,x,True\ny,z,z,False\n", tmp_path)
+    assert (said(found), report.set_aside) == ("y<z", {"practice": 1})
+
+
+def test_commas_between_thousands_are_no_decimal_points(tmp_path: Path) -> None:
+    found, _ = load('team1,team2,score1,score2\nx,y,"1,234",999\ny,x,"12,345","12,344"\n', tmp_path)
+    assert said(found) == "x>y y>x"
+
+
+def test_a_form_of_words_is_a_grid(tmp_path: Path) -> None:
+    text = "Timestamp,Tea is nice,Milk is nice,Juice is nice\n1/2,Agree,Neutral,Disagree\n1/3,Disagree,Agree,Agree\n"
+    found, _ = load(text, tmp_path)
+    assert isinstance(found, Ratings)
+    assert sorted(found.grade.tolist()) == [1, 1, 2, 3, 3, 3]

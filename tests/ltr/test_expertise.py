@@ -75,3 +75,11 @@ def test_an_annotator_better_than_a_known_one_is_at_least_as_good(statistics):
         statistics, statistics.expected_totals(THETA), 0, encoded(quality={"ann": -2.5}, better=[("bob", "ann")])
     )
     assert found[1] == pytest.approx(-2.5)
+
+
+@pytest.mark.parametrize("largest", [0, 1, 2, 12])
+def test_the_expected_distances_of_all_sizes_are_those_of_each(largest):
+    theta = np.array([-4.0, -1.0, -0.3, 0.0, 1e-9, 0.2, 3.0])
+    found = mallows_likelihood.expected_distance_by_size(theta, largest)
+    each = [mallows_likelihood.expected_distance(theta, size) for size in range(largest + 1)]
+    assert found == pytest.approx(np.array(each).T, rel=1e-12, abs=1e-12)

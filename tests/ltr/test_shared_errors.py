@@ -36,6 +36,15 @@ def test_scores_that_predict_held_out_lists_better_are_preferred():
     assert not prefers_pooled(data.crowd, everything, everything)
 
 
+def test_a_lead_within_the_noise_counts_only_with_many_queries():
+    lists, features = lists_of(copies=0)
+    data = build_training_set(lists, features, None, None)
+    one, other = data.features.sum(axis=1) + np.random.default_rng(8).normal(0, 0.3, (2, len(data.features)))
+    few = data.crowd.subset(np.arange(10))
+    assert prefers_pooled(data.crowd, one, other) != prefers_pooled(data.crowd, other, one)
+    assert not any(prefers_pooled(few, *pair) for pair in ((one, other), (other, one)))
+
+
 def test_equal_weights_are_named_and_the_annotators_are_known_all_the_same(monkeypatch):
     monkeypatch.setattr("crowdrank.ltr.crowd_ranker.prefers_pooled", lambda *scores: True)
     function = CrowdRanker().fit(*lists_of(copies=3))

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from crowdrank.data import Comparisons, Ratings
 from crowdrank.errors import DataError, DataWarning, SettingError
 from crowdrank.evaluation import ndcg
-from crowdrank.models.crowd_agg.contests import rank_distribution
-from crowdrank.models.crowd_agg.crowd_agg import CrowdAgg
+from crowdrank.models.crowd.contests import rank_distribution
+from crowdrank.models.crowd.crowd_agg import CrowdAgg
 from tests.strategies import comparisons, comparisons_of, ratings, weighted
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

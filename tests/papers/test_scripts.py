@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import runpy
@@ -41,6 +42,7 @@ NEEDS_DATA = (
     "tpp/figure4.py",
     "crowd-agg/real.py",
     "ltr-crowds/mq2008.py",
+    "ltr-crowds/systems.py",
 )
 
 OF_PAIRS = ("condorcet-fuse", "greedy-order", "borda", "bradley-terry", "mpm", "em-elo", "crowd-bt")
@@ -155,6 +157,9 @@ ROWS = {
         for name in ("bradley-terry", "crowd-bt", "graded-response")
         for way in ("", ", for NDCG", ": for NDCG less plain")
     },
+    "crowd-agg/newcomers.py": {
+        f"{name}{way}" for name in ("bradley-terry", "crowd-bt") for way in ("", ", for NDCG", ": for NDCG less plain")
+    },
     "crowd-agg/real.py": {
         *CROWD_AGG,
         *OF_PAIRS,
@@ -174,6 +179,7 @@ ROWS = {
     "ltr-crowds/topk.py": less(
         "ltr-crowds", (*(name for name in OF_SIDE if name != "ltrma-s2"), *LTR_BASELINES, "truth, whole lists")
     ),
+    "ltr-crowds/functions.py": less("auto", ("ltr-crowds", "pooled", "borda", "lregma", "truth")),
     "ltr-crowds/systems.py": less("auto", ("ltr-crowds", "pooled", "borda", "lregma", "truth")),
     "ltr-crowds/mq2008.py": {
         *less("linear, ltr-crowds", STRAIGHT),
@@ -340,6 +346,10 @@ def test_without_any_judgments_a_script_that_needs_them_says_so(run, script):
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_what_is_kept_has_the_rows_of_the_script(script):
-    kept = PAPERS / Path(script).parent / "results"
-    assert {row["row"] for row in records(kept, script)} == ROWS[script]
+    kept, name = PAPERS / Path(script).parent / "results", Path(script).stem
+    rows = {row["row"] for row in records(kept, script)}
+    if json.loads((kept / "provenance.json").read_text(encoding="utf-8"))[name]["shows"]:
+        assert rows == ROWS[script]
+    else:  # older than the record of models, and listed by tools/stale_results.py until it is made again
+        assert rows <= ROWS[script]
     assert {int(row["trials"]) for row in records(kept, script)} <= {1} | set(range(5, 1000))

@@ -29,12 +29,6 @@ per_annotator = 14
 completion_code = "STONE-7"
 """
 TOKEN = 'input[name="token"]'
-CLOCK = """
-const now = performance.now.bind(performance);
-performance.ahead = 0;
-performance.now = () => now() + performance.ahead;
-"""
-"""A clock of the page that tests can put forward, which the minimum response time is measured by."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +44,6 @@ def enter(browser):  # noqa: F811
 
     def come(address, look="light", **how):
         context = browser.new_context(**STILL, **LOOKS[look], **how)
-        context.add_init_script(CLOCK)
         made = Opened(context.new_page(), address)
         opened.append(context)
         return made
@@ -95,14 +88,9 @@ def weights(page):
     return [int(re.search(r"(\d+) kg", one)[1]) for one in said]
 
 
-def take_time(page):
-    """Put the clock of the page forward by the minimum response time."""
-    page.evaluate("performance.ahead += 270")
-
-
 def then(page, deed):
     """Run an action and wait for the next pair, after the minimum response time."""
-    take_time(page)
+    page.wait_for_timeout(270)
     before = page.locator(TOKEN).first.input_value()
     deed()
     page.wait_for_function(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 
 import psycopg
@@ -63,6 +64,7 @@ class Played:
 
     def __init__(self, location, items=("a", "b", "c", "d"), clock=None, settings=None, **options):
         clocks = {} if clock is None else {"clock": clock}
+        self.database = Path(location)
         self.collection = Collection.open(location, durable=False, **clocks)
         self.app = create_app(self.collection, Options(durable=False, background=False, **options))
         self.service = self.app.state.service

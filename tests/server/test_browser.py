@@ -23,7 +23,6 @@ from tests.server.browser_helpers import (
     outcomes_of,
     play,
     press,
-    take_time,
     then,
     votes_of,
     weights,
@@ -165,7 +164,7 @@ def test_an_unsent_vote_survives_closing_the_page(stones, enter):
     opened, _ = judge(stones, enter, "Closed Page")
     page = opened.page
     page.route("**/api/v1/votes", lambda route: route.abort())
-    take_time(page)
+    page.wait_for_timeout(270)
     page.keyboard.press("ArrowRight")
     page.get_by_text("No connection").wait_for()
     page.close()
@@ -188,7 +187,7 @@ def test_the_second_of_two_tabs_gets_a_message_and_continues(stones, enter):
 def test_shortcuts_can_be_switched_off_and_key_repeats_are_ignored(stones, enter):
     opened, _ = judge(stones, enter, "Switched Off")
     page = opened.page
-    take_time(page)
+    page.wait_for_timeout(270)
     page.evaluate("""() => { for (const repeat of [true, true])
         document.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', repeat, bubbles: true})); }""")
     page.locator("#keys summary").click()
@@ -225,7 +224,7 @@ def test_a_pause_is_shown_and_ends_automatically(stones, enter):
     page.reload()
     stones.ask("POST", "/state", json={"state": "paused"})
     try:
-        page.clock.fast_forward(270)
+        page.wait_for_timeout(270)
         page.keyboard.press("ArrowLeft")
         page.get_by_role("heading", name="Paused", exact=True).wait_for()
         assert not page.locator("#pair").is_visible()

@@ -12,7 +12,7 @@ from crowdrank.errors import DataError
 from crowdrank.server.files import (
     IMAGE_TYPES,
     MAX_IMAGE_SIZE,
-    check_image,
+    check_media,
     content_kind,
     media_file,
     render,
@@ -77,8 +77,8 @@ def test_the_kind_of_an_item_is_detected(body, kind):
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(DataError, match="video"):
-        content_kind("x", "video")
+    with pytest.raises(DataError, match="one of text"):
+        content_kind("x", "gif")
 
 
 def test_images_are_served_from_one_folder_only(tmp_path):
@@ -103,11 +103,11 @@ def test_images_are_served_from_one_folder_only(tmp_path):
 
 
 def test_uploaded_images_must_match_their_suffix():
-    assert check_image("A.PNG", b"\x89PNG\r\n\x1a\n...") == ".png"
+    assert check_media("A.PNG", b"\x89PNG\r\n\x1a\n...") == ".png"
     with pytest.raises(DataError, match="does not match the file name"):
-        check_image("a.png", b"<script>")
-    with pytest.raises(DataError, match="is not an image"):
-        check_image("a.svg", b"<svg>")
+        check_media("a.png", b"<script>")
+    with pytest.raises(DataError, match="neither an image nor a recording"):
+        check_media("a.svg", b"<svg>")
     with pytest.raises(DataError, match="at most 10 MB"):
-        check_image("a.png", b"\x89PNG\r\n\x1a\n" + bytes(MAX_IMAGE_SIZE))
+        check_media("a.png", b"\x89PNG\r\n\x1a\n" + bytes(MAX_IMAGE_SIZE))
     assert ".svg" not in IMAGE_TYPES

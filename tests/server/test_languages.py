@@ -58,5 +58,7 @@ def test_pages_are_in_the_language_of_the_study(start, language):
     assert 'value="I cannot decide"' in judge  # what is stored does not depend on the language
     played.play(ann, ["left"])
     assert t("finished_thanks") in client.get("/finished").text
+    assert t("not_you") in client.get("/join").text
+    client.cookies.clear()
     assert t("start") in client.get("/join").text
     assert '<html lang="en" dir="ltr"' in played.enter(played.secret, "admin").get("/admin").text

@@ -10,18 +10,7 @@ from collections import defaultdict
 import pytest
 
 from tests.browser import STILL, Opened
-from tests.server.browser_helpers import (
-    LOOKS,
-    honest,
-    judge,
-    new_people,
-    play,
-    press,
-    served_number,
-    take_time,
-    then,
-    votes_of,
-)
+from tests.server.browser_helpers import LOOKS, honest, judge, new_people, play, press, served_number, then, votes_of
 from tests.serving import serving
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
@@ -241,7 +230,7 @@ def _until(page, query):
     for _ in range(6):
         if page.locator("#context").inner_text().strip() == query:
             return
-        take_time(page)
+        page.wait_for_timeout(270)
         page.keyboard.press("s")
         press(page, "1")
     raise AssertionError(f"No pair of {query}.")
@@ -272,7 +261,7 @@ def test_long_texts_scroll_separately_and_keep_their_arrow_keys(mixed, enter):
     page = opened.page
     _until(page, "texts")
     before = len(votes_of(mixed, "Reader"))
-    take_time(page)
+    page.wait_for_timeout(270)
     page.locator("#left .body").focus()
     page.keyboard.press("ArrowDown")
     page.wait_for_function("() => document.querySelector('#left .body').scrollTop > 0")
@@ -314,7 +303,7 @@ def test_both_items_are_above_the_buttons_on_the_first_question(stones, browser,
 def test_a_click_on_a_card_chooses_it_unless_text_is_selected(stones, enter):
     opened, _ = judge(stones, enter, "Clicker")
     page = opened.page
-    take_time(page)
+    page.wait_for_timeout(270)
     box = page.locator("#left .shown p").bounding_box()
     page.mouse.move(box["x"] + 8, box["y"] + box["height"] / 2)
     page.mouse.down()
@@ -332,7 +321,7 @@ def test_the_page_says_that_it_is_sending(stones, enter):
     opened, _ = judge(stones, enter, "Slow")
     page = opened.page
     page.route("**/api/v1/votes", lambda route: (page.wait_for_timeout(300), route.continue_()))
-    take_time(page)
+    page.wait_for_timeout(270)
     page.keyboard.press("ArrowLeft")
     page.locator("#status", has_text="Sending…").wait_for()
     page.locator("#status", has_text="Saved").wait_for()

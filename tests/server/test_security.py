@@ -7,10 +7,8 @@ import logging
 import re
 
 import pytest
-from fastapi.testclient import TestClient
 
 from crowdrank.server import authentication
-from crowdrank.server.authentication import ANNOTATOR_COOKIE
 from crowdrank.storage import NewItem
 from tests.server.conftest import bearer
 
@@ -402,27 +400,6 @@ def test_tokens_are_neither_logged_nor_exported(played, two, caplog):
     for secret in secrets:
         assert secret not in out + logged
         assert secret.encode() not in parquet
-
-
-def test_a_panel_id_alone_does_not_authenticate(played):
-    arrival = {"PROLIFIC_PID": "p1", "STUDY_ID": "s", "SESSION_ID": "secret-session"}
-
-    def arrive(parameters, browser=None):
-        browser = browser or TestClient(played.app, base_url="http://testserver")
-        page = browser.get("/join", params=parameters, headers=_HTML)
-        answer = browser.post("/join", data={**parameters, "csrf": form_of(page)}, follow_redirects=False)
-        return browser, answer.status_code
-
-    first, status = arrive(arrival)
-    assert status == 303
-    person = next(iter(played.service.projection.catch_up().annotators.values()))
-    assert (person.name, person.metadata["panel"]) == ("p1", arrival)
-    assert arrive({**arrival, "SESSION_ID": "another"})[1] == 409
-    assert arrive({"PROLIFIC_PID": "p1"})[1] == 409
-    assert arrive(arrival)[1] == 303
-    assert arrive({"PROLIFIC_PID": "p1"}, first)[1] == 303
-    assert len(played.service.projection.catch_up().annotators) == 1
-    assert first.cookies.get(played.service.authenticator.cookie_name(ANNOTATOR_COOKIE))
 
 
 def test_joining_can_be_closed(start):

@@ -45,7 +45,7 @@ def act(client, name, action):
 
 def test_a_study_is_created_opened_copied_and_archived_in_the_browser(organiser):
     assert "Cities" in create(organiser, "cities", title="Cities", items=True).text
-    admin = act(organiser, "cities", "open")
+    admin = organiser.get("/rank/s/cities/admin", headers=HTML)
     assert admin.url.path == "/rank/s/cities/admin"
     assert "The study is open" in admin.text
     assert 'href="/rank/s/cities/admin/items"' in admin.text
@@ -54,7 +54,6 @@ def test_a_study_is_created_opened_copied_and_archived_in_the_browser(organiser)
     assert organiser.get("/rank/s/cities/static/style.css").status_code == 200
 
     create(organiser, "again", copy_of="cities", question="Which is larger?")
-    act(organiser, "again", "open")
     assert "Oslo" in organiser.get("/rank/s/again/admin/items", headers=HTML).text
     settings = organiser.get("/rank/s/again/api/v1/settings").json()
     assert (settings["title"], settings["question"]) == ("Cities", "Which is larger?")
@@ -123,3 +122,68 @@ def test_a_collection_works_under_a_path(tmp_path):
         assert 'src="/rank/static/judge.js"' in page.text
         assert '="/static' not in page.text
         assert client.get("/healthz").status_code == 200  # a proxy may remove the path
+
+
+def sign_up(organiser, name, role, home="/rank"):
+    """Add an account at `home` and return the browser of its owner, signed in."""
+    csrf = csrf_of(organiser.get(f"{home}/admin/accounts", headers=HTML))
+    page = organiser.post(f"{home}/admin/accounts", data={"csrf": csrf, "name": name, "role": role}, headers=HTML)
+    link = re.search(r"http://testserver(/[^<]+/admin/invitation/[\w-]+)<", page.text)[1]
+    browser = TestClient(organiser.app, base_url="http://testserver")
+    fields = {"password": "correct horse battery", "again": "correct horse battery"}
+    joined = browser.post(link, data={"csrf": csrf_of(browser.get(link, headers=HTML)), **fields}, headers=HTML)
+    assert joined.url.path == f"{home}/admin/account"
+    return browser
+
+
+def test_accounts_of_the_server_enter_every_study_with_their_role(organiser):
+    for name in ("one", "two"):
+        create(organiser, name, items=True)
+    editor, viewer = sign_up(organiser, "eve", "editor"), sign_up(organiser, "vic", "viewer")
+    for browser in (editor, viewer):
+        overview = browser.get("/rank/", headers=HTML)
+        assert 'href="/rank/s/one/admin"' in overview.text
+        page = browser.get("/rank/s/one/admin/items", headers=HTML)
+        assert page.status_code == 200
+        assert 'href="http://testserver/rank/"' in page.text  # back to all studies
+    csrf = csrf_of(editor.get("/rank/s/one/admin/items", headers=HTML))
+    assert editor.post("/rank/s/one/admin/items", data={"csrf": csrf, "label": "new"}).status_code == 200
+    csrf = csrf_of(viewer.get("/rank/s/one/admin/items", headers=HTML))
+    assert viewer.post("/rank/s/one/admin/items", data={"csrf": csrf, "label": "more"}).status_code == 403
+    assert viewer.post("/rank/studies", data={"csrf": csrf, "name": "three"}).status_code == 403
+    events = editor.get("/rank/s/one/api/v1/audit?by=organiser+eve").json()["events"]
+    assert [event["kind"] for event in events] == ["item_added"]
+    assert "study two created" in editor.get("/rank/admin/audit", headers=HTML).text
+    # Whoever is removed from the server is out of its studies at once.
+    csrf = csrf_of(organiser.get("/rank/admin/accounts", headers=HTML))
+    row = re.search(r"/admin/accounts/(\d+)/remove", organiser.get("/rank/admin/accounts", headers=HTML).text)[1]
+    organiser.post(f"/rank/admin/accounts/{row}/remove", data={"csrf": csrf})
+    assert editor.get("/rank/s/one/admin/items", headers=HTML).status_code == 401
+    assert editor.get("/rank/", headers=HTML).status_code == 401
+    assert viewer.get("/rank/s/one/admin/items", headers=HTML).status_code == 200
+    csrf = csrf_of(viewer.get("/rank/s/one/admin/account", headers=HTML))
+    viewer.post("/rank/s/one/admin/logout", data={"csrf": csrf}, headers=HTML)  # signs out of the whole server
+    assert viewer.get("/rank/", headers=HTML).status_code == 401
+
+
+def test_accounts_of_a_study_stay_in_it(organiser):
+    for name in ("one", "two"):
+        create(organiser, name, items=True)
+    own = sign_up(organiser, "ann", "owner", "/rank/s/one")
+    assert own.get("/rank/s/one/admin/accounts", headers=HTML).status_code == 200
+    assert own.get("/rank/s/two/admin", headers=HTML).status_code == 401
+    refused = own.get("/rank/", headers=HTML)
+    assert refused.status_code == 401
+    assert 'href="/rank/admin/sign-in"' in refused.text
+    assert 'href="http://testserver/rank/admin/sign-in"' in own.get("/rank/s/two/admin", headers=HTML).text
+
+
+def test_the_token_of_the_server_works_for_every_study_without_counting_as_a_guess(organiser):
+    create(organiser, "one", items=True)
+    script = TestClient(organiser.app, base_url="http://testserver")
+    bearer = {"Authorization": f"Bearer {organiser.token}"}
+    for _ in range(40):
+        assert script.get("/rank/s/one/api/v1/state", headers=bearer).status_code == 200
+    assert script.patch("/rank/s/one/api/v1/settings", json={"title": "T"}, headers=bearer).status_code == 200
+    events = script.get("/rank/s/one/api/v1/audit", headers=bearer).json()["events"]
+    assert events[0]["actor"].startswith("server admin ")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.server.browser_helpers import TOKEN, judge, new_people, take_time, votes_of
+from tests.server.browser_helpers import TOKEN, judge, new_people, votes_of
 from tests.serving import serving
 
 ITEMS = "item,text\n" + "".join(f"stone {n},A stone of {n} kg.\n" for n in range(1, 9))
@@ -69,7 +69,7 @@ def fill_in(page, task, touch):
 
 
 def submit(page, deed):
-    take_time(page)
+    page.wait_for_timeout(270)
     before = page.locator(TOKEN).first.input_value()
     deed()
     page.wait_for_function(
@@ -112,7 +112,7 @@ def test_a_whole_study_of_each_task(study, enter, photograph, look):
 def test_the_keyboard_is_enough(study, enter):
     opened, _ = judge(study, enter, "Keys")
     page = opened.page
-    take_time(page)
+    page.wait_for_timeout(270)
     keys = {"rating": "32", "ranking": "2143", "best-worst": "31", "choice": "21", "pair": "12"}[study.task]
     letters = [card.get_attribute("data-letter") for card in page.locator("#set .item").all()]
     ids = dict(zip(letters, [card.get_attribute("data-id") for card in page.locator("#set .item").all()], strict=True))
@@ -127,11 +127,11 @@ def test_the_keyboard_is_enough(study, enter):
     # Skip with a reason, undo it, and see the same question again.
     token = page.locator(TOKEN).first.input_value()
     shown = page.locator("#set").inner_text()
-    take_time(page)
+    page.wait_for_timeout(270)
     page.keyboard.press("s")
     page.keyboard.press("1")
     page.wait_for_function(f"t => document.querySelector('{TOKEN}')?.value !== t", arg=token)
-    take_time(page)
+    page.wait_for_timeout(270)
     page.keyboard.press("u")
     page.get_by_text("Undone").wait_for()
     assert page.locator("#set").inner_text() == shown

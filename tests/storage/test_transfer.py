@@ -94,3 +94,21 @@ def test_a_row_that_was_copied_wrongly_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_copy_table", spoil)
     with pytest.raises(module.UnavailableError, match="table vote differs"):
         transfer(tmp_path / "a.db", tmp_path / "b.db")
+
+
+def test_accounts_and_their_sessions_move_along(tmp_path, postgres):
+    with Collection.open(tmp_path / "a.db") as collection:
+        id_, invitation = collection.accounts.add("ann", "owner", actor="t")
+        collection.accounts.accept(invitation, "hash")
+        collection.accounts.set_totp(id_, collection.keys.seal("secret"), actor="t")
+        secret = collection.accounts.open_session(id_, client="Firefox", seconds=600)
+        _, open_invitation = collection.accounts.add("bob", "viewer", actor="t")
+        accounts = collection.accounts.all()
+    middle = empty_schema(postgres)
+    transfer(tmp_path / "a.db", middle)
+    transfer(middle, tmp_path / "b.db")
+    with Collection.open(tmp_path / "b.db") as copy:
+        assert copy.accounts.all() == accounts
+        assert copy.accounts.find_session(secret).name == "ann"
+        assert copy.accounts.by_invitation(open_invitation).name == "bob"
+        assert copy.keys.open(copy.accounts.get(id_).totp) == "secret"

@@ -1,4 +1,4 @@
-"""The command line: one file per command.
+"""The command line: a file per command, or for a few related short ones.
 
 Exit codes: 0 success; 1 the data, a file or a setting is invalid (standard error says what); 2 the command
 line is invalid, such as an unknown option; 130 interrupted.

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from crowdrank.io.writer import Addition, check_addition, write, write_table
 
 _HOME = {
-    "Addition": "appending",
+    "Addition": "writer",
     "AnnotatorTable": "item_tables",
     "Format": "formats.base",
     "GoldTable": "item_tables",
     "ItemTable": "item_tables",
     "as_labels": "item_tables",
-    "check_addition": "appending",
+    "check_addition": "writer",
     "column_names": "item_tables",
     "find_side_columns": "item_tables",
     "list_formats": "formats.registry",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -527,7 +530,7 @@ def _from_ranks(rows: Rows) -> Rankings:
 
 def _from_orders(rows: Rows) -> Rankings:
     """Build one list per row, from text such as "a>b=c>d" (best first, = for ties) or from lists of tied items."""
-    order = rows.column("order")
+    order = _with_lists(rows.column("order"))
     listed = order.dtype == pl.List
     if listed:
         order = order.set(order.list.len() == 0, None)
@@ -551,6 +554,27 @@ def _from_orders(rows: Rows) -> Rankings:
     # Padded with zeros, so that lists sorted by name keep the order of the file.
     frame = frame.with_columns(*named, row.cast(pl.String).str.zfill(12).alias("list"))
     return _to_rankings(rows, frame, [*keys, "list"], None if weight is None else weight[row.to_numpy()])
+
+
+def _with_lists(order: pl.Series) -> pl.Series:
+    """Return cells that are lists in text, such as ['tea', 'milk'], as lists."""
+    if order.dtype != pl.String or not order.str.contains(r"^\s*\[.*\]\s*$").all():
+        return order
+    found = [None if text is None else _parsed_list(text) for text in order.to_list()]
+    if any(text is not None and entry is None for text, entry in zip(order.to_list(), found, strict=True)):
+        return order
+    return pl.Series(order.name, found, dtype=pl.List(pl.String))
+
+
+def _parsed_list(text: str) -> list[str] | None:
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            entries = parse(text)
+            if isinstance(entries, list) and not any(isinstance(entry, list | dict | tuple) for entry in entries):
+                return [str(entry) for entry in entries]
+    # Without quotes: [tea, milk].
+    bare = [part.strip() for part in text.strip()[1:-1].split(",")]
+    return bare if all(bare) and not re.search("[\\['\"]", text.strip()[1:-1]) else None
 
 
 def _with_signs(rows: Rows, order: pl.Series, column: str) -> pl.Series:

@@ -54,15 +54,16 @@ def _with_end(names: str, end: str) -> tuple[str, ...]:
 
 _ANNOTATOR_WORDS = (
     "worker judge rater observer voter assessor performer coder labeler labeller evaluator reviewer grader juror "
-    "prüfer juge juez"
+    "listener viewer taster prüfer juge juez"
 )
-_PARTICIPANT_WORDS = "user participant person respondent subject visitor prolific"
+_PARTICIPANT_WORDS = "user participant person respondent subject visitor prolific subj"
 _ITEM_WORDS = (
     "item object document doc candidate stimulus option entity alternative condition image img video model system "
     "generator player team driver method essay project product submission representation choice argument policy movie "
-    "film song book poster sentence summary stim sys ratee gradee reviewee paper "
-    "fighter"
+    "film song book poster sentence summary stim"
 )
+# Tried after the others, beside which they often stand: the sample that a model was shown, the paper of an author.
+_OTHER_ITEM_WORDS = "sys ratee gradee reviewee paper fighter athlete competitor contestant horse sample"
 _TEXT_WORDS = "response output answer text conversation completion translation caption generation humanref"
 _DURATION_WORDS = (
     "duration timetaken responsetime worktime reactiontime decisiontime leadtime timespent elapsed work response"
@@ -87,7 +88,7 @@ def _durations() -> dict[str, float]:
 
 
 DURATIONS = _durations()
-ITEM_WORDS = tuple(_ITEM_WORDS.split())
+ITEM_WORDS = (*_ITEM_WORDS.split(), *_OTHER_ITEM_WORDS.split())
 ANNOTATOR_WORDS = ("annotator", *_ANNOTATOR_WORDS.split())
 # In a grid with voters in rows: names of voters, and columns of numbers that are not items.
 GRID_ANNOTATORS = frozenset(
@@ -100,7 +101,7 @@ NOT_ITEMS = frozenset(
 SYNONYMS: dict[str, Tiers] = {
     "annotator": (
         ("annotator",),
-        ("annotatorid", "annotatorname"),
+        ("annotatorid", "annotatorname", "annotatorindex", "annotatorhash"),
         tuple(_ANNOTATOR_WORDS.split()),
         _with_id(_ANNOTATOR_WORDS),
         _with_end(_ANNOTATOR_WORDS, "name"),
@@ -129,12 +130,15 @@ SYNONYMS: dict[str, Tiers] = {
         _with_end(_ITEM_WORDS, "name"),
         tuple(_ITEM_WORDS.split()[1:]),
         (*_with_id(_ITEM_WORDS), "docno"),
+        _with_end(_OTHER_ITEM_WORDS, "name"),
+        tuple(_OTHER_ITEM_WORDS.split()),
+        _with_id(_OTHER_ITEM_WORDS),
     ),
     "grade": _tiers(
         "grade", "rating", "score", "stars relevance label mark points judgment judgement", "rawscore rawscr"
     ),
     "rank": _tiers("rank", "position", "place placement", "ranking"),
-    "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid"),
+    "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid", "event eventid heat heatid"),
     "order": _tiers("order", "orderbestfirst", "ranking preferenceorder rankedlist"),
     "weight": _tiers("weight", "weights"),
     "time": each(
@@ -186,6 +190,9 @@ def _side_pairs() -> PairTiers:
             _by_mark(_ITEM_WORDS, "name"),
             _by_mark(_ITEM_WORDS),
             _by_mark(_ITEM_WORDS, "id"),
+            _by_side(_OTHER_ITEM_WORDS, "name") + _by_mark(_OTHER_ITEM_WORDS, "name"),
+            _by_side(_OTHER_ITEM_WORDS) + _by_mark(_OTHER_ITEM_WORDS),
+            _by_side(_OTHER_ITEM_WORDS, "id") + _by_mark(_OTHER_ITEM_WORDS, "id"),
             [("home", "away"), ("home", "visitor"), ("heim", "gast"), ("homeneutral", "visitorneutral")],
             [("white", "black")],
             [("links", "rechts"), ("gauche", "droite"), ("izquierda", "derecha"), ("rfighter", "bfighter")],
@@ -214,7 +221,12 @@ def _valued_pairs(values: str, *, with_sides: bool) -> PairTiers:
     )
     # home_team_goals: teams and players are those that score on a side.
     teams = [pair for value in values.split() for pair in _by_side("team player", value)] if with_sides else []
-    return (tuple(sides), tuple(_by_mark(values)), (*items, *teams), tuple(_pairs(values, "a{}", "b{}")))
+    return (
+        tuple(sides),
+        tuple(_by_mark(values)),
+        (*items, *teams),
+        tuple(_pairs(values, "a{}", "b{}") + _pairs(values, "p1{}", "p2{}")),
+    )
 
 
 # White's and home's ranks are usually places in a league or rating list before the match, so they are missing here.
@@ -398,10 +410,22 @@ def match_roles(
                 matcher.add(roles, role)
             for role in [r for r in OPTIONAL_ROLES[found_kind] if r in roles and r not in matcher.given]:
                 stored = table.load(stored_columns(roles[role], table.columns), 1)
-                if any(kind.is_nested() for kind in stored.dtypes):  # a conversation called context
+                # A conversation called context; or a column that nobody filled in.
+                if any(kind.is_nested() for kind in stored.dtypes) or _is_empty(table, roles[role]):
                     del roles[role]
             return RoleMatch(found_kind, roles, tuple(dict.fromkeys(matcher.notes)), matcher.names)
     raise _no_match(matcher, kind)
+
+
+def _is_empty(table: SourceTable, column: str) -> bool:
+    """Return whether no row has a value; the first rows usually say so without loading the others."""
+    from crowdrank.io.rows import parse_labels
+
+    for rows in (SAMPLE_ROWS, None):
+        cells = load_expressions(table, [column], rows)[column]
+        if parse_labels(cells, strip_spaces=True).null_count() < len(cells):
+            return False
+    return table.rows > 0
 
 
 def _with_roles_of_format(table: SourceTable, given: dict[str, str]) -> dict[str, str]:

@@ -25,6 +25,7 @@ DELIMITERS = ",;\t|"
 _HEAD_BYTES, _HEAD_LINES, _MOST_LINES = 1 << 16, 50, 0.5
 _MAX_TITLES, _MIN_LINES = 5, 4
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_SCORE = re.compile(r"\d+\s*[-–:]\s*\d+")
 # Lines that draw a table, as Markdown and databases print it: |---|:--:| and +----+----+.
 _RULE = re.compile(rb"(?m)^[ \t]*(?=[^\n]*[|+])(?=[^\n]*--)[|+:= \t-]+$")
 # A list such as "tea > milk > juice", and the name before one: "ann: ".
@@ -160,8 +161,9 @@ def _is_value(field: str, cells: Sequence[str]) -> bool:
     """Return whether a field of the first line looks like the cells below it."""
     if not field or not cells:
         return False
-    if _NUMBER.fullmatch(field):
-        return all(_NUMBER.fullmatch(cell) for cell in cells)
+    for pattern in (_NUMBER, _SCORE):
+        if pattern.fullmatch(field):
+            return all(pattern.fullmatch(cell) for cell in cells)
     return field in cells
 
 

@@ -56,7 +56,7 @@ _RESULTS = re.compile(r"result|outcome|winner", re.IGNORECASE)
 _COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
 # Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
 _CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
-_MOST_CODES, _MAX_GRADE = 11, 10
+_MOST_CODES, _MAX_GRADE, _MAX_POINTS, _MIN_NAMED, _MIN_NUMBERED = 11, 10, 100, 3, 5
 # Columns in which 1 to 5 may go from the first side to the second, and the usual lengths of such scales.
 _SCALE = re.compile(
     r"prefer|choice|choose|scale|slider|likert|better|comparison|rating|score|judg|answer|response|label|vote",
@@ -64,6 +64,7 @@ _SCALE = re.compile(
 )
 _SCALE_SIZES = (5, 6, 7, 9)
 _RANK = re.compile(r"rank|place|position", re.IGNORECASE)
+_BEATS = frozenset(["beats", "beat", "defeats", "defeated", "def", "def.", "d.", "over", "won", ">"])
 # Keys on both sides of the keyboard, as experiments use them.
 _KEYS = ("fj", "zm", "qp", "sk", "dk", "al", "ei", "sl")
 _SIDED = re.compile(r"(.*?)[ _.-]?([12]|[ab]|left|right|first|second)", re.IGNORECASE)
@@ -158,6 +159,12 @@ def guess_unnamed(table: SourceTable) -> Mapping[str, str]:
         if columns[1].cells.str.contains(" > ", literal=True).all():
             return {"annotator": columns[0].name, "order": columns[1].name}
         return {"winner": columns[0].name, "loser": columns[1].name} if _same_items(*columns) else {}
+    if len(columns) == 3 and _same_items(columns[0], columns[2]):  # ann beats bob, or ann 3-1 bob
+        left, between, right = columns
+        if {word.casefold() for word in between.values} <= _BEATS:
+            return {"winner": left.name, "loser": right.name}
+        if between.cells.str.contains(r"^\d+\s*[-–:]\s*\d+$").all():
+            return {"left": left.name, "winner": between.name, "right": right.name}
     left, right, winner = columns[-3:]
     if not _same_items(left, right) or winner.values > left.values | right.values:
         return {}
@@ -192,6 +199,8 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
     if not any(_are_sides(table, *sides, by_name) for sides in found):
         suggestions += _find_ratings(table, columns)
     suggestions += [{"order": column.name} for column in columns if _holds_lists(column)]
+    if not found:
+        suggestions += [{"order": c.name} for c in columns if c.cells.drop_nulls().str.contains(r"[^>]>[^>]").all()]
     return [_with_optional(table, roles, columns) for roles in suggestions]
 
 
@@ -301,8 +310,8 @@ def _find_winners(
             found.append((-known, column.name))
         elif column.cells.str.contains(r"^-?[01](\s*,\s*-?[01])+$").mean() == 1:
             found.append((-2.0, f"{column.name}:1=left,0=tie,-1=right"))
-        elif len(unclear) in (2, 3) and column.values <= {"0", "1", "2", "3"}:
-            found.append((0.0, f"{column.name}:{_code_meanings(unclear, column.name)}"))
+        elif len(column.values) in (2, 3) and column.values <= {"0", "1", "2", "3"}:
+            found.append((0.0, f"{column.name}:{_code_meanings(sorted(column.values), column.name)}"))
         elif 2 < len(unclear) <= _MOST_CODES and {-float(code) for code in unclear} == {float(c) for c in unclear}:
             signs = {code: "left" if float(code) > 0 else "right" if float(code) < 0 else "tie" for code in unclear}
             found.append((0.0, f"{column.name}:{','.join(f'{code}={word}' for code, word in signs.items())}"))
@@ -389,10 +398,14 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
         # A time at the end tells the usual order: user, item, rating, time.
         return [dict(zip(("annotator", "item", "grade"), (c.name for c in columns), strict=False))]
     labels = [c for c in columns if not c.one_each and not c.long and len(c.values) > 1 and not _COUNTS.search(c.name)]
-    labels = [c for c in labels if not c.clock]
-    if table.has_header and (several := _grades_by_column(table, columns)):
+    names = {column.name for column in columns}
+    sided = {name for first in names if (second := _other_side(first)) in names for name in (first, second)}
+    labels = [c for c in labels if not c.clock and c.name not in sided]
+    if table.has_header and (several := _grades_by_column(table, columns) or _grades_of_a_person(columns)):
         return [several]
     grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or _is_scale(c)]
+    # A number that goes with another column one to one is its number, not a grade: document 7 is doc7.
+    grades = [c for c in grades if not any(_go_together(c, other) for other in labels if other is not c)]
     # Where there is a column such as `vote` or `chosen`, no other number says what people thought.
     choices = [c for c in labels if normalize_name(c.name) in _WINNER_NAMES - _GRADE_NAMES]
     grades = [c for c in grades if c in choices] if choices else grades
@@ -418,8 +431,17 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     others = others[:2]
     # Workers have names such as w17; else there are usually fewer of them than of items.
     others.sort(key=lambda c: (not _is_optional(c.name), not any(map(_WORKER.fullmatch, c.values)), len(c.values)))
-    roles = dict(zip(("annotator", "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
+    giver = "list" if value == "rank" and not _names_annotator(others[0].name) else "annotator"
+    roles = dict(zip((giver, "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
     return [roles | {value: grade.name}]
+
+
+def _go_together(first: ColumnSample, second: ColumnSample) -> bool:
+    """Return whether every value of one column goes with one value of the other."""
+    if len(first.values) != len(second.values) or len(first.values) < _MIN_NUMBERED:
+        return False
+    pairs = {*zip(first.cells.to_list(), second.cells.to_list(), strict=True)}
+    return len(pairs) == len(first.values)
 
 
 def _is_scale(column: ColumnSample) -> bool:
@@ -428,15 +450,31 @@ def _is_scale(column: ColumnSample) -> bool:
 
 
 def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> dict[str, str]:
-    """Return the item and the columns of grades if all other columns are grades on one short scale, one per person."""
-    item = _item_by_name(table)
+    """Return the item and the columns of grades if all other columns are grades on one scale, one per person."""
+    item, most = _item_by_name(table), _MAX_GRADE
+    if not item and columns and columns[0].one_each and not columns[0].numeric and len(columns) > _MIN_NAMED:
+        item, most = columns[0].name, _MAX_POINTS
     rest = [column for column in columns if column.name != item and normalize_name(column.name) not in NOT_ITEMS]
     numbers = [column for column in rest if column.numeric and "," not in column.name]
     if not item or len(rest) < 2 or len(numbers) < len(rest):
         return {}
-    seen = np.concatenate([parse_numbers(column.cells) for column in numbers])
-    graded = bool(np.nanmin(seen) >= 0 and np.nanmax(seen) <= _MAX_GRADE)
+    grades = [parse_numbers(column.cells) for column in numbers]
+    lows, highs = [float(np.nanmin(seen)) for seen in grades], [float(np.nanmax(seen)) for seen in grades]
+    # With no name to tell what the rows are, the numbers of all columns must overlap as those of one scale do.
+    graded = min(lows) >= 0 and max(highs) <= most and (most == _MAX_GRADE or max(lows) <= min(highs))
     return {"item": item, "grade": ",".join(column.name for column in numbers)} if graded else {}
+
+
+def _grades_of_a_person(columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return the columns of grades if all others but an annotator's are numbers on one scale, one column per item."""
+    rest = [column for column in columns if not _is_optional(column.name)]
+    names = {column.name for column in rest}
+    plain = all(c.numeric and not c.clock and "," not in c.name and _other_side(c.name) not in names for c in rest)
+    if len(rest) < _MIN_NAMED or not plain or not any(_names_annotator(column.name) for column in columns):
+        return {}
+    seen = np.concatenate([parse_numbers(column.cells) for column in rest])
+    graded = bool(np.nanmin(seen) >= 0 and np.nanmax(seen) <= _MAX_POINTS)
+    return {"grade": ",".join(column.name for column in rest)} if graded else {}
 
 
 def _holds_lists(column: ColumnSample) -> bool:
@@ -518,6 +556,7 @@ def make_guide(
 def _likely_sides(table: SourceTable) -> dict[str, str]:
     """Return two columns of the same words, which are probably the sides."""
     columns = [column for column in sample_columns(table) if column.present and not column.numeric]
+    columns = [column for column in columns if not is_scale_of_words(column.values)]
     alike = [(a, b) for n, a in enumerate(columns) for b in columns[n + 1 :] if not a.long and _same_items(a, b)]
     return {"left": alike[0][0].name, "right": alike[0][1].name} if len(alike) == 1 else {}
 

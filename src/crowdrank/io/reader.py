@@ -13,6 +13,7 @@ from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warni
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings, with_numbers_for_words
 from crowdrank.io.column_roles import (
     DEFINING_ROLES,
+    NAMES_BY_ROLE,
     RoleMatch,
     UnmatchedColumnsError,
     find_column,
@@ -85,6 +86,7 @@ _BUILDERS: dict[str, Callable[[Rows], Judgments]] = {
     "rankings": build_rankings,
 }
 _MIN_ROWS_FOR_QUERY_NOTE = 20
+_PRACTICE = frozenset(["practice", "ispractice", "practicetrial", "ispracticetrial"])
 # Columns that can only mean one comparison per row, so that no other shape needs to be tried.
 _ONE_COMPARISON_PER_ROW = frozenset(["left", "right", "winner"])
 
@@ -221,7 +223,7 @@ def _open(source: Any, name: str | None, encoding: str | None, header: bool | No
 
 def _load_table(format_name: str, source: Source) -> SourceTable:
     if format_name == TIDY:  # nothing to translate, and no format module to import
-        return with_fields(source.table)
+        return _without_practice(_with_last_messages(with_fields(source.table)))
     try:
         return get_format(format_name).read(source)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -232,6 +234,35 @@ def _load_table(format_name: str, source: Source) -> SourceTable:
             option="format",
             value="NAME",
         ) from error
+
+
+def _without_practice(table: SourceTable) -> SourceTable:
+    """Set trials aside that a column marks as practice."""
+    column = next((c for c in table.columns if normalize_name(c) in _PRACTICE), None)
+    if column is None or (cells := table.load([column], None)[column]).dtype.is_nested():
+        return table
+    words = parse_labels(cells, strip_spaces=True).str.to_lowercase()
+    practice = words.is_in(("true", "1", "yes")).fill_null(False).to_numpy()
+    return replace(table, set_aside={**table.set_aside, "practice": practice}) if practice.any() else table
+
+
+def _with_last_messages(table: SourceTable) -> SourceTable:
+    """Replace conversations that are compared (chosen, rejected) by the text of their last message."""
+    types = table.load(table.columns, 1).schema if table.columns else {}
+    texts = []
+    for column, kind in types.items():
+        message = kind.inner if isinstance(kind, pl.List) else None
+        if isinstance(message, pl.Struct) and "content" in [field.name for field in message.fields]:
+            name = normalize_name(column)
+            if any(name in tier for role in ("left", "right", "winner", "loser") for tier in NAMES_BY_ROLE[role]):
+                texts.append(column)
+    if not texts:
+        return table
+    frame = table.load(texts, None)
+    last = {column: frame[column].list.last().struct.field("content") for column in texts}
+    note = f"The items of {', '.join(map(repr, texts))} are the last messages of the conversations."
+    changed = with_columns_computed(table, pl.DataFrame(last))
+    return replace(changed, columns=table.columns, notes=(*table.notes, note))
 
 
 def _build(table: SourceTable, match: RoleMatch, features: Sequence[str], strict: bool) -> tuple[Rows, Judgments]:

@@ -72,7 +72,10 @@ def parse_numbers(column: pl.Series) -> FloatArray:
         column = column.alias("cell").dt.total_nanoseconds() / 1e9
     if not column.dtype.is_numeric() and column.dtype != pl.Boolean:
         column = parse_labels(column, strip_spaces=True)
-        column = column.str.replace(",", ".", literal=True) if has_decimal_commas(column) else column
+        if has_decimal_commas(column):
+            column = column.str.replace(",", ".", literal=True)
+        elif has_thousands(column):
+            column = column.str.replace_all(",", "", literal=True)
     return column.alias("cell").cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
 
@@ -82,6 +85,12 @@ def has_decimal_commas(text: pl.Series) -> bool:
     decimal = text.str.contains(r"^[+-]?\d+,\d{1,2}$").sum()
     few = 2 * with_comma < len(text) - text.null_count()
     return bool(with_comma) and with_comma == decimal and not few and not text.str.contains(".", literal=True).any()
+
+
+def has_thousands(text: pl.Series) -> bool:
+    """Return whether commas group the digits of numbers: 1,234."""
+    with_comma = text.str.contains(",", literal=True).sum()
+    return bool(with_comma) and with_comma == text.str.contains(r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$").sum()
 
 
 def missing_numbers(column: pl.Series) -> BoolArray:
@@ -115,7 +124,8 @@ def _iso(text: pl.Series) -> FloatArray:
         if np.count_nonzero(missing) <= text.null_count():
             break
         found = np.where(missing, _to_seconds(cell.str.to_datetime(pattern, strict=False, time_unit="us")), found)
-    return found - 3600 * hours.fill_null(0).to_numpy()
+    offset: FloatArray = 3600 * hours.fill_null(0).to_numpy()
+    return found - offset
 
 
 def _with_year_first(cell: pl.Series) -> pl.Series:

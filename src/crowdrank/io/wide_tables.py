@@ -18,7 +18,7 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.errors import CrowdrankError, FormatError
-from crowdrank.io.builders import is_outcome_word
+from crowdrank.io.builders import is_outcome_word, is_scale_of_words
 from crowdrank.io.column_roles import (
     ANNOTATOR_WORDS,
     GRID_ANNOTATORS,
@@ -251,13 +251,29 @@ def _grid_columns(table: SourceTable) -> dict[str, str] | None:
     free = [c for c in table.columns if normalize_name(c) not in taken | NOT_ITEMS | GRID_ANNOTATORS]
     if grids or len(free) < _MIN_LISTED or not table.rows:
         return None
+    if _are_words_of_a_scale(table, free):
+        named = _voter(table) or "timestamp" in map(normalize_name, table.columns)
+        return {column: column for column in free} if named else None
     group = [column for column in free if is_numeric(table, column)]
     numbers = _numbers(table, group) if len(group) >= _MIN_LISTED and len(group) == len(free) else np.empty((0, 0))
     if not numbers.size or not _is_one_scale(numbers):
         return None
-    # One row without a voter could be anything.
+    # One row without a voter could be anything; many rows of one person are measurements or trials.
     unnamed = len(numbers) > 1 and (_are_ranks(numbers) or _is_form(table, numbers))
-    return {column: column for column in group} if _voter(table) or unnamed else None
+    return {column: column for column in group} if _has_a_row_each(table) or unnamed else None
+
+
+def _has_a_row_each(table: SourceTable) -> bool:
+    """Return whether a column names a voter in each row, and few voters twice."""
+    who = _voter(table)
+    cells = _labels(table, [who]) if who else None
+    return cells is not None and cells[0].n_unique() >= _MOST_ROWS * table.rows
+
+
+def _are_words_of_a_scale(table: SourceTable, columns: Sequence[str]) -> bool:
+    """Return whether all cells are words of one scale, such as agree and disagree."""
+    cells = _labels(table, columns)
+    return cells is not None and is_scale_of_words({word for series in cells for word in series.drop_nulls().unique()})
 
 
 def _is_form(table: SourceTable, numbers: FloatArray) -> bool:
@@ -456,12 +472,12 @@ def _by_place(table: SourceTable) -> SourceTable | None:
         return None
     lists = [[[item] for item in row if item] for row in zip(*(series.to_list() for series in cells), strict=True)]
     note = f"Each row is a list, best first: {list_names(columns)}."
-    found = with_order(table, free_name(table, "order"), _as_places(lists), note, "")
+    ballots = with_order(table, free_name(table, "order"), _as_places(lists), note, "")
     count = _column(table, _BALLOT_COUNTS)
     if not count or not is_numeric(table, count) or not (_numbers(table, [count]) > 0).all():
-        return found
+        return ballots
     counted = f"{count!r} was read as how often each list was given."
-    return replace(found, roles={**found.roles, "weight": count}, notes=(*found.notes, counted))
+    return replace(ballots, roles={**ballots.roles, "weight": count}, notes=(*ballots.notes, counted))
 
 
 def _same_in_all(cells: Sequence[pl.Series]) -> bool:
@@ -579,7 +595,7 @@ def read_tallies(table: SourceTable, kind: str | None) -> SourceTable | None:
     """Return one row per side with its wins as the weight, or one row per grade; None if the columns are neither."""
     if kind in (None, "comparisons") and (found := _wins(table) or _ticked_sides(table)) is not None:
         return found
-    return _raters(table) if kind in (None, "ratings") else None
+    return _raters(table, kind) if kind in (None, "ratings") else None
 
 
 def _wins(table: SourceTable) -> SourceTable | None:
@@ -699,7 +715,7 @@ def _named_sides(table: SourceTable) -> dict[str, str] | None:
     return {}
 
 
-def _raters(table: SourceTable) -> SourceTable | None:
+def _raters(table: SourceTable, kind: str | None) -> SourceTable | None:
     if _named_sides(table) is not None:  # answers to comparisons, not grades
         return None
     group = [column for column in table.columns if _RATER.fullmatch(normalize_name(column))]
@@ -709,7 +725,19 @@ def _raters(table: SourceTable) -> SourceTable | None:
     item = _item_column(table, [column for column in table.columns if column not in group])
     if len(group) < _MIN_RATERS or not item or not all(is_numeric(table, column) for column in group):
         return None
+    numbers = _numbers(table, group)
+    if kind is None and len(numbers) >= _MIN_LISTED and _are_ranks(numbers.T):
+        return _ranks_of_items(table, group, item)
     return _grades_of_items(table, group, item)
+
+
+def _ranks_of_items(table: SourceTable, group: Sequence[str], item: str) -> SourceTable:
+    """Return one row per rank of a table with items in rows and the ranks of each annotator in a column."""
+    who, rank = free_name(table, "annotator"), free_name(table, "rank")
+    note = f"Each row is an item, and its ranks by {len(group)} annotators are in {list_names(group)}: 1 is the best."
+    found = unpivot(table, group, {column: column for column in group}, who, rank)
+    roles = {**table.roles, "item": item, "annotator": who, "rank": rank}
+    return replace(found, roles=roles, notes=(*table.notes, note))
 
 
 def _grades_of_items(table: SourceTable, group: Sequence[str], item: str) -> SourceTable:
@@ -760,9 +788,9 @@ def _questions(table: SourceTable) -> SourceTable | None:
     answers: dict[str, set[str]] = {}
     for column in table.columns:
         cells = _labels(table, [column])
-        found = set() if cells is None else {*cells[0].drop_nulls().unique().head(_MOST_ANSWERS).to_list()}
-        named = {word for word in found if not is_outcome_word(word)}
-        if 0 < len(named) <= 2 and len(found) < _MOST_ANSWERS and all(_says(column, word) for word in named):
+        given = set() if cells is None else {*cells[0].drop_nulls().unique().head(_MOST_ANSWERS).to_list()}
+        named = {word for word in given if not is_outcome_word(word)}
+        if 0 < len(named) <= 2 and len(given) < _MOST_ANSWERS and all(_says(column, word) for word in named):
             answers[column] = named
     every = {item for items in answers.values() for item in items}
     pairs = {column: _two_of(column, every) for column in answers}

@@ -52,8 +52,9 @@ class CrowdRanker:
         Kind of ranking function: "linear", "lightgbm", or an object with a `fit` method (see `Ranker`).
     method : str, default "auto"
         How the function is learned, see `crowdrank.ltr.METHODS`. "auto" is "ltr-crowds", or "pooled" if that predicts
-        the lists of held-out queries better by two standard errors, as it does if annotators err together; it is
-        always "ltr-crowds" with side information, with true lists, or without held-out queries.
+        the lists of held-out queries better (with fewer than 30 of them, by two standard errors), as it does if
+        annotators err together. It is always "ltr-crowds" with side information, with true lists, or without held-out
+        queries.
     side_information : SideInformation, optional
         Facts about the expertise θ of annotators. Lower θ is better; 0 means random lists.
     labels : {"auto", "map", "expected"}, default "auto"

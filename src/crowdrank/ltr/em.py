@@ -12,7 +12,7 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import EncodedSideInformation
 from crowdrank.engines import LOCAL, Engine, ShardedData
 from crowdrank.engines.local import piece_ranges
-from crowdrank.ltr.expertise import estimate_theta
+from crowdrank.ltr.expertise import MAX_THETA, estimate_theta
 from crowdrank.ltr.linear import Ranker, Scorer
 from crowdrank.ltr.list_posterior import exact_posterior, expected_distances, gibbs, metropolis_swaps, pair_weights
 from crowdrank.ltr.top_k_posterior import potentials, top_k_distances, top_k_gibbs
@@ -92,25 +92,26 @@ class EStep:
     seed: int = 0
 
     def posteriors(
-        self, held: ShardedData, scores: FloatArray, theta: FloatArray, step: int
+        self, held: ShardedData, scores: FloatArray, theta: FloatArray
     ) -> tuple[ShardedData, list[ListPosterior]]:
         """The posterior of every query, and the held queries with the new states of their chains."""
-        held, (found,) = held.map_and_sum(self._run_batches, scores, theta, step)
+        held, (found,) = held.map_and_sum(self._run_batches, scores, theta)
         return held, [posterior for batch in found for posterior in batch]
 
     def _run_batches(
-        self, batches: Sequence[QueryBatch], scores: FloatArray, theta: FloatArray, step: int
+        self, batches: Sequence[QueryBatch], scores: FloatArray, theta: FloatArray
     ) -> tuple[list[QueryBatch], tuple[list[list[ListPosterior]]]]:
-        found = [self._run_batch(batch, scores, theta, step) for batch in batches]
+        found = [self._run_batch(batch, scores, theta) for batch in batches]
         advanced = [
             batch._replace(states=[posterior.orders[-1] for posterior in posteriors])
             for batch, posteriors in zip(batches, found, strict=True)
         ]
         return advanced, (found,)
 
-    def _run_batch(self, batch: QueryBatch, scores: FloatArray, theta: FloatArray, step: int) -> list[ListPosterior]:
-        # Seeded by iteration and batch, so that draws do not depend on where a batch runs.
-        rng = np.random.default_rng([self.seed, step, batch.first])
+    def _run_batch(self, batch: QueryBatch, scores: FloatArray, theta: FloatArray) -> list[ListPosterior]:
+        # Seeded by batch, so that draws do not depend on where a batch runs. Every iteration uses the same random
+        # numbers: EM then has a fixed point to converge to, instead of moving about by the noise of its draws.
+        rng = np.random.default_rng([self.seed, batch.first])
         pairs = zip(batch.queries, batch.states, strict=True)
         return [self._posterior(query, scores, theta, rng, state) for query, state in pairs]
 
@@ -168,10 +169,11 @@ CONVERGENCE_UNIT, REMEDY = "of change in the last iteration", "increase iteratio
 
 # Starting expertise: negative, because reversing all lists and the sign of θ gives the same likelihood.
 INITIAL_THETA = -1.0
-# EM approaches the right scale of the scores slowly, so their growth is extrapolated by this many further steps …
-_EXTRAPOLATED_STEPS = 4.0
-# … but by no more than this factor per iteration.
-_MAX_EXTRAPOLATION = 2.0
+# EM approaches the right scale of the scores slowly, and the expertise of good annotators too, so both are extrapolated
+# (see `Secant`). Slopes of the map from one iteration to the next are kept between these bounds …
+_SCALE_SLOPES, _THETA_SLOPES = (-1.0, 0.8), (0.0, 0.8)
+# … and the scale changes by no more than this factor per iteration, θ by no more than this.
+_MAX_SCALE_FACTOR, _MAX_THETA_STEP = 2.0, 0.5
 
 
 class EMResult(NamedTuple):
@@ -236,15 +238,22 @@ class EM:
         scorer: Scorer | None = None
         posteriors: list[ListPosterior] = []
         held = distribute(crowd.queries, self.engine)
+        log_scale = Secant(_SCALE_SLOPES, float(np.log(_MAX_SCALE_FACTOR)), first_slope=_SCALE_SLOPES[1])
+        expertise = Secant(_THETA_SLOPES, _MAX_THETA_STEP)
+        assumed = theta
         step, change = 0, np.inf
         while scorer is None or (step < self.iterations and change > self.tolerance):
-            held, posteriors = self.e_step.posteriors(held, scores, theta, step)
-            last_theta, theta = theta, self._resolve_sign(crowd, self.estimate_theta(crowd, posteriors))
+            held, posteriors = self.e_step.posteriors(held, scores, assumed)
+            theta = self._resolve_sign(crowd, self.estimate_theta(crowd, posteriors))
             lists = training_lists(crowd.queries, posteriors, self.labels)
             scorer = self.ranker.fit(lists, features, crowd.items.starts, scorer)
             new_scores = crowd.items.centre(scorer.scores(features))
-            change = max(float(np.max(np.abs(theta - last_theta))), _relative_change(scores, new_scores))
-            scores = new_scores if self.labels == "map" else _extrapolated(scores, new_scores)
+            change = max(float(np.max(np.abs(theta - assumed))), _relative_change(scores, new_scores))
+            if self.labels == "map":
+                scores, assumed = new_scores, theta
+            else:
+                scores = _extrapolated(scores, new_scores, log_scale)
+                assumed = np.clip(expertise.next(assumed, theta), -MAX_THETA, MAX_THETA)
             step += 1
             progress(step)
         convergence = Convergence(change <= self.tolerance, step, change, CONVERGENCE_UNIT, REMEDY)
@@ -311,13 +320,43 @@ def _relative_change(before: FloatArray, after: FloatArray) -> float:
     return float(np.sqrt(np.mean((after - before) ** 2))) / scale if scale > 0 else 0.0
 
 
-def _extrapolated(before: FloatArray, after: FloatArray) -> FloatArray:
-    """The scores, with the change of their standard deviation extrapolated."""
+@dataclass
+class Secant:
+    """Secant steps towards a fixed point: Aitken's extrapolation along the last step (Anderson mixing of depth one).
+
+    Parameters
+    ----------
+    slopes : tuple of two floats
+        Bounds of the slope of the map along the last step; the upper one is below 1.
+    limit : float
+        The most that a component is moved beyond the value of the map.
+    first_slope : float, default 0.0
+        Slope before there is a last step.
+    """
+
+    slopes: tuple[float, float]
+    limit: float
+    first_slope: float = 0.0
+    last: tuple[FloatArray, FloatArray] | None = None
+
+    def next(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        """Where to evaluate the map next, if its value at x is y."""
+        residual, slope = y - x, self.first_slope
+        if self.last is not None:
+            step, change = x - self.last[0], residual - self.last[1]
+            if square := float(step @ step):
+                slope = float(np.clip(1 + change @ step / square, *self.slopes))
+        self.last = x, residual
+        return np.asarray(y + np.clip(slope / (1 - slope) * residual, -self.limit, self.limit))
+
+
+def _extrapolated(before: FloatArray, after: FloatArray, log_scale: Secant) -> FloatArray:
+    """The scores after an iteration, with their standard deviation extrapolated."""
     old, new = float(np.std(before)), float(np.std(after))
     if old == 0 or new == 0:
         return after
-    factor = np.clip((new / old) ** _EXTRAPOLATED_STEPS, 1 / _MAX_EXTRAPOLATION, _MAX_EXTRAPOLATION)
-    return np.asarray(after * factor)
+    wanted = log_scale.next(np.log([old]), np.log([new]))
+    return np.asarray(after * np.exp(wanted[0]) / new)
 
 
 def _distinct(orders: IntArray) -> tuple[IntArray, IntArray]:

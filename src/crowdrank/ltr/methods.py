@@ -95,6 +95,8 @@ def by_name(name: str) -> Method:
 
 # Cut-off of NDCG.
 _NDCG_CUTOFF = 5
+# From this number of held-out queries on, the better mean decides between EM and equal weights.
+_MANY_QUERIES = 30
 # Minimum number of queries for holding some out.
 MIN_QUERIES = 10
 
@@ -144,7 +146,10 @@ def score_held_out(
 
 
 def prefers_pooled(crowd: CrowdLists, by_em: FloatArray, pooled: FloatArray) -> bool:
-    """Whether scores by pooling predict the lists of held-out queries better than those by EM, by two standard errors.
+    """Whether scores by pooling predict the lists of held-out queries better than those by EM.
+
+    With few held-out queries they must do so by two standard errors, because by chance pooling may look better there
+    where annotators are independent. With many, the mean decides.
 
     Every list counts alike here. EM weights annotators by how well they agree with the lists that it infers from them,
     so annotators who copy one another, or share their errors, gain weight by agreeing; weighting the held-out lists in
@@ -155,7 +160,8 @@ def prefers_pooled(crowd: CrowdLists, by_em: FloatArray, pooled: FloatArray) -> 
     ahead = np.array([theirs - ours for ours, theirs in found if np.isfinite(ours) and np.isfinite(theirs)])
     if len(ahead) < 2:
         return False
-    return float(ahead.mean()) > 2 * float(np.std(ahead, ddof=1) / np.sqrt(len(ahead)))
+    margin = 0.0 if len(ahead) >= _MANY_QUERIES else 2 * float(np.std(ahead, ddof=1) / np.sqrt(len(ahead)))
+    return float(ahead.mean()) > margin
 
 
 def _mean_taus(query: QueryLists, *functions: FloatArray) -> list[float]:

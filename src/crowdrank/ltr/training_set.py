@@ -205,18 +205,19 @@ def _statistics(queries: tuple[QueryLists, ...], annotators: int) -> SufficientS
     kinds = sorted(cells)
     count = np.array([cells[kind] for kind in kinds]).reshape(len(kinds), annotators).T
 
+    full = np.array([size for size, top in kinds if not top], np.int64)
+    firsts = [kind for kind in kinds if kind[1]]
+
     def expected(theta: FloatArray) -> FloatArray:
-        return np.array([_expected(theta, *kind) for kind in kinds]).reshape(len(kinds), len(theta)).T
+        found = np.empty((len(theta), len(kinds)))
+        is_full = np.array([not top for _, top in kinds], bool)
+        if len(full):
+            found[:, is_full] = mallows_likelihood.expected_distance_by_size(theta, int(full.max()))[:, full]
+        for column, (size, top) in zip(np.flatnonzero(~is_full), firsts, strict=True):
+            found[:, column] = mallows_likelihood.expected_top_k_distance(theta, size, top)
+        return found
 
     return SufficientStatistics(count, lists, expected)
-
-
-def _expected(theta: FloatArray, size: int, top: int) -> FloatArray:
-    return (
-        mallows_likelihood.expected_top_k_distance(theta, size, top)
-        if top
-        else mallows_likelihood.expected_distance(theta, size)
-    )
 
 
 def _sizes(query: QueryLists) -> list[tuple[int, int, float]]:

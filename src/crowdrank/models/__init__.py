@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from crowdrank.models.bootstrap import with_bootstrap
     from crowdrank.models.commensurate.commensurate_bt import CommensurateBT
     from crowdrank.models.crowd.bayesian_crowd_bt import BayesianCrowdBT
+    from crowdrank.models.crowd.crowd_agg import CrowdAgg
     from crowdrank.models.crowd.crowd_bt import CrowdBT
     from crowdrank.models.crowd.em_elo import EMElo
     from crowdrank.models.crowd.factor_bt import FactorBT
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from crowdrank.models.crowd.mpm import MPM
     from crowdrank.models.crowd.pairwise_hits import PairwiseHITS
     from crowdrank.models.crowd.variance_bt import VarianceBT
-    from crowdrank.models.crowd_agg.crowd_agg import CrowdAgg
     from crowdrank.models.jury.jury import Jury
     from crowdrank.models.lists.crowd_plackett_luce import CrowdPlackettLuce
     from crowdrank.models.lists.mallows import Mallows
@@ -56,7 +56,7 @@ _MODELS = (
     ("mpm", "crowd.mpm", "MPM"),
     ("majority-bt", "crowd.majority_bt", "MajorityBT"),
     ("pairwise-hits", "crowd.pairwise_hits", "PairwiseHITS"),
-    ("crowd-agg", "crowd_agg.crowd_agg", "CrowdAgg"),
+    ("crowd-agg", "crowd.crowd_agg", "CrowdAgg"),
     ("linear-bias", "crowd.linear_bias", "LinearBias"),
     ("plackett-luce", "lists.plackett_luce", "PlackettLuce"),
     ("crowd-plackett-luce", "lists.crowd_plackett_luce", "CrowdPlackettLuce"),

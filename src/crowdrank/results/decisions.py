@@ -52,17 +52,17 @@ def best_items(ranking: Ranking, level: float = 0.95, query: object | None = Non
 
 # The order with the largest expected NDCG, from the draws behind any ranking.
 
-# The grade of the best item, as in CrowdAgg's relevance judgments; ranks are spread evenly from here down to grade 0.
-_TOP_GRADE = 4
 
-
-def order_for_ndcg(ranking: Ranking) -> Ranking:
+def order_for_ndcg(ranking: Ranking, top_grade: float = 4.0) -> Ranking:
     """Return the ranking in the order with the largest expected NDCG.
 
     Parameters
     ----------
     ranking : Ranking
         A ranking with uncertainty, by any model.
+    top_grade : float, default 4.0
+        Grade of the best item; ranks are spread evenly from here down to grade 0. CrowdAgg's relevance judgments go
+        from 0 to 4. Use the largest grade of the judgments that the order will be evaluated with.
 
     Returns
     -------
@@ -73,10 +73,12 @@ def order_for_ndcg(ranking: Ranking) -> Ranking:
     Notes
     -----
     Each draw of the scores is a possible truth. The item of rank r among n has the gain 2^g − 1 there, with the grade
-    g = 4 (n − r) / (n − 1), so that grades are spread evenly from 4 to 0. All draws have the same ideal order, so the
-    sum of gains over log₂(1 + position) is largest if items are sorted by their mean gain over the draws, and so is
-    NDCG at every cut-off. An item that may be among the best comes before one of the same mean score that surely is
-    average: gains grow faster than ranks. CrowdAgg sorts by expected gains too, with the discount of the rank as gain.
+    g = top_grade · (n − r) / (n − 1). The ideal order has the same sum of gains in all draws, so expected NDCG is
+    largest, at every cut-off, if items are sorted by their mean gain over the draws. An item that may be among the best
+    comes before one of the same mean score that surely is average: gains grow faster than ranks. The two orders
+    therefore differ where items of similar mean differ much in their uncertainty, as newcomers do from items that were
+    compared often, and the more so the larger `top_grade` is. CrowdAgg sorts by expected gains too, with the discount
+    of the rank as gain.
 
     Reference: Niu et al. (2015), Listwise approach for rank aggregation in crowdsourcing.
 
@@ -88,12 +90,14 @@ def order_for_ndcg(ranking: Ranking) -> Ranking:
     >>> list(ordered), ordered.parameters["expected_ndcg"] > 0.9
     (['a', 'b', 'c'], True)
     """
+    if not 0 < top_grade < np.inf:
+        raise SettingError(f"top_grade must be positive, got {top_grade}.")
     if not ranking.has_uncertainty:
         raise DataError("The order with the largest expected NDCG needs uncertainty, and this ranking has none.")
     known = ranking.uncertainty
-    gains = _gains(known, ranking.items)
+    gains = _gains(known, ranking.items, top_grade)
     expected = gains.mean(axis=0)
-    parameters = {**ranking.parameters, "expected_ndcg": _expected_ndcg(expected, ranking.items)}
+    parameters = {**ranking.parameters, "expected_ndcg": _expected_ndcg(expected, ranking.items, top_grade)}
     method = f"ranks in {len(gains):,} draws by {known.method}"
     # counted, because gains are far from normal
     drawn = Uncertainty(gains, gains.std(axis=0), method, sampled=True)
@@ -104,21 +108,21 @@ def order_for_ndcg(ranking: Ranking) -> Ranking:
 _NOTE = "Ordered by expected NDCG: scores are expected gains between 0 and 1, from the ranks of each item in the draws."
 
 
-def _gains(known: Uncertainty, items: Items) -> FloatArray:
+def _gains(known: Uncertainty, items: Items, top_grade: float) -> FloatArray:
     """The gain of every item in every draw, between 0 and 1; items that are tied have the rank in the middle."""
     best, worst = known.ranks(items)
     last = np.maximum(np.diff(items.starts)[items.query] - 1, 1)
-    grade = _TOP_GRADE * (1 - ((best + worst) / 2 - 1) / last)
-    return np.asarray(np.expm1(grade * np.log(2)) / (2**_TOP_GRADE - 1))
+    grade = top_grade * (1 - ((best + worst) / 2 - 1) / last)
+    return np.asarray(np.expm1(grade * np.log(2)) / (2**top_grade - 1))
 
 
-def _expected_ndcg(expected: FloatArray, items: Items) -> float:
+def _expected_ndcg(expected: FloatArray, items: Items, top_grade: float) -> float:
     """Expected NDCG of the items in the order of their expected gains, the mean over queries of two items or more."""
     found = []
     for query in range(len(items.queries)):
         own = np.sort(expected[items.of_query(query)])[::-1]
         if len(own) > 1:
-            ideal = np.expm1(np.linspace(_TOP_GRADE, 0, len(own)) * np.log(2)) / (2**_TOP_GRADE - 1)
+            ideal = np.expm1(np.linspace(top_grade, 0, len(own)) * np.log(2)) / (2**top_grade - 1)
             discount = 1 / np.log2(np.arange(2, len(own) + 2))
             found.append(float(own @ discount / (ideal @ discount)))
     return float(np.mean(found)) if found else 1.0

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.server.files import CONTENT_FIELDS, content_kind, item_body, item_view, save_image
+from crowdrank.server.files import (
+    CONTENT_FIELDS,
+    content_kind,
+    item_body,
+    item_view,
+    parse_item,
+    save_media,
+    text_of_file,
+)
 from crowdrank.server.projection import Projection
+from crowdrank.server.quality import gold_failures
 from crowdrank.server.records import Annotator, Item
 from crowdrank.server.service import Service
 from crowdrank.server.settings import Settings, check_changes
 from crowdrank.storage import Collection, Event
 from crowdrank.storage.judgments import iso_time
+from crowdrank.storage.schema import MAX_NAME_LENGTH
 
 Json = dict[str, Any]
+PREVIEW_SECONDS = 3600
 HIDDEN = "hidden"
 """Shown instead of a secret."""
 
@@ -51,10 +64,22 @@ def edit_item(service: Service, id_: int, values: Mapping[str, Any], actor: str)
     service.projection.catch_up()
 
 
-def upload_image(service: Service, name: str, content: bytes, actor: str) -> str:
-    """Save an image in the media folder and return its name there."""
-    file_name = save_image(service.options.media, name, content)
-    service.collection.log.note("image uploaded", actor=actor, detail={"file": file_name, "bytes": len(content)})
+def add_files(service: Service, uploaded: Iterable[tuple[str, bytes]], query: str, actor: str) -> list[int]:
+    """Add one item per file, named after it: an image or a recording, or the text in a text, Markdown or HTML file."""
+    new = []
+    for name, content in uploaded:
+        text = text_of_file(name, content)
+        body, kind = (upload_media(service, name, content, actor), "") if text is None else text
+        new.append(parse_item({"label": Path(name).stem[:MAX_NAME_LENGTH], "query": query, "body": body, "kind": kind}))
+    if not new:
+        raise SettingError("Choose one file or several.")
+    return service.collection.items.add(new, actor=actor)
+
+
+def upload_media(service: Service, name: str, content: bytes, actor: str) -> str:
+    """Save an image or a recording in the media folder and return its name there."""
+    file_name = save_media(service.options.media, name, content)
+    service.collection.log.note("file uploaded", actor=actor, detail={"file": file_name, "bytes": len(content)})
     return file_name
 
 
@@ -104,13 +129,52 @@ def set_excluded(service: Service, id_: int, excluded: bool, actor: str, reason:
     annotator = get_annotator(service, id_)
     if annotator.erased:
         raise DataError("This annotator was erased, which cannot be undone.")
+    if annotator.is_preview:
+        raise DataError("This is an organiser who looked at the study: their answers never count.")
     if annotator.excluded == excluded and not annotator.quarantined:
         return
     if excluded:
         service.collection.annotators.exclude(id_, actor=actor, reason=reason)
     else:
         service.collection.annotators.include(id_, actor=actor)
+        if annotator.votes:
+            _forgive(service, annotator, actor)
     service.projection.catch_up()
+
+
+def set_paused(service: Service, id_: int, reason: str | None, actor: str) -> None:
+    """Ask an annotator nothing more for now, for a reason, or let them go on if it is None. Their votes count."""
+    annotator = get_annotator(service, id_)
+    if annotator.erased:
+        raise DataError("This annotator was erased, which cannot be undone.")
+    if reason is None:
+        _forgive(service, annotator, actor)
+    else:
+        paused = {**annotator.metadata, "paused": reason or "paused by an organiser"}
+        service.collection.annotators.edit(id_, paused, actor=actor)
+    service.projection.catch_up()
+
+
+def _forgive(service: Service, annotator: Annotator, actor: str) -> None:
+    """Let the rules of `quality.py` start again from here, so that they do not act on the same answers twice."""
+    projection = service.projection
+    standing = sum(not projection.is_withdrawn(row) for row in annotator.votes)
+    start = {"forgiven_gold": gold_failures(projection, annotator), "checked_votes": standing}
+    kept = {key: value for key, value in annotator.metadata.items() if key != "paused"}
+    service.collection.annotators.edit(annotator.id, kept | start, actor=actor)
+
+
+def start_preview(service: Service, actor: str) -> str:
+    """Add an annotator for an organiser who looks at the study, and return the secret of their session.
+
+    Their votes are set aside from the start, so that they never count.
+    """
+    name = f"preview-{secrets.token_hex(4)}"
+    annotators, access = service.collection.annotators, service.collection.access
+    (id_,) = annotators.add([name], actor=actor, metadata={name: {"joined": "preview"}})
+    annotators.exclude(id_, actor=actor, reason="preview", quarantine=True)
+    service.projection.catch_up()
+    return access.open_session(access.issue([id_], actor=actor)[0], seconds=PREVIEW_SECONDS)
 
 
 def erase_annotator(service: Service, id_: int, actor: str, *, keep_votes: bool) -> str:
@@ -236,7 +300,7 @@ def totals(service: Service) -> Json:
         "votes": len(projection.votes),
         "decided": counted,
         "skipped": sum(annotator.skipped for annotator in projection.annotators.values()),
-        "annotators": len(projection.annotators),
+        "annotators": sum(not annotator.is_preview for annotator in projection.annotators.values()),
         "items": sum(not item.hidden for item in projection.items.values()),
         "money": round(counted * budget.price_per_vote, 2),
         "budget_votes": budget.votes,
@@ -244,18 +308,34 @@ def totals(service: Service) -> Json:
     }
 
 
-def audit_page(service: Service, before: int | None, limit: int) -> tuple[list[Json], int | None]:
-    """Return events, the latest first, and the row before which the next page starts."""
+def audit_page(service: Service, before: int | None, limit: int, *, by: str = "") -> tuple[list[Json], int | None]:
+    """Return events, the latest first, and the row before which the next page starts; all, or those `by` someone."""
     up_to = None if before is None else before - 1
     events = service.collection.log.events(up_to=up_to) if up_to is None or up_to > 0 else []
+    events = [event for event in events if not by or event.actor == by]
     page = events[::-1][:limit]
     return [_event_view(event) for event in page], (page[-1].seq if len(events) > limit else None)
+
+
+def audit_rows(service: Service) -> Iterator[Json]:
+    """Iterate over the audit log for an export, the earliest event first."""
+    for event in service.collection.log.events():
+        view = _event_view(event)
+        yield {**view, "detail": json.dumps(view["detail"], ensure_ascii=False, sort_keys=True)}
+
+
+def actors(service: Service) -> list[str]:
+    """Return who appears in the audit log."""
+    return sorted({event.actor for event in service.collection.log.events()})
 
 
 def _event_view(event: Event) -> Json:
     detail = {key: value for key, value in event.detail.items() if value not in ("", {}, None)}
     if isinstance(detail.get("webhooks"), list):
         detail["webhooks"] = [{**hook, "secret": HIDDEN} for hook in detail["webhooks"]]
+    # Who someone is on a panel is only shown to those who ask for it.
+    if isinstance(metadata := detail.get("metadata"), dict) and "panel" in metadata:
+        detail["metadata"] = {**metadata, "panel": HIDDEN}
     return {
         "seq": event.seq,
         "at": iso_time(event.at),

@@ -30,6 +30,7 @@ from crowdrank.errors import SettingError
 from crowdrank.server import errors
 from crowdrank.server.middleware import AccessLogMiddleware, PrefixMiddleware, SecurityHeadersMiddleware
 from crowdrank.server.routes import (
+    accounts,
     admin_annotator_pages,
     admin_api,
     admin_pages,
@@ -151,7 +152,7 @@ def create_app(database: str | Path | Collection, options: Options | None = None
     app.state.service = service
     errors.install_handlers(app)
     # The last one has the route /admin/{token}, which must not shadow the other pages.
-    for module in (board, judging_api, admin_api, quarantine, judging_pages, admin_annotator_pages):
+    for module in (board, judging_api, admin_api, quarantine, judging_pages, admin_annotator_pages, accounts):
         app.include_router(module.router)
     for router in (quarantine.pages, admin_pages.router):
         app.include_router(router)

@@ -15,7 +15,9 @@ from crowdrank.errors import NothingToAskError
 from crowdrank.server.choice import PendingState, draw
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import question_view, render
+from crowdrank.server.panels import ending
 from crowdrank.server.projection import Projection
+from crowdrank.server.quality import apply_rules
 from crowdrank.server.records import Annotator, OpenAssignment
 from crowdrank.storage import (
     Assignment,
@@ -24,6 +26,7 @@ from crowdrank.storage import (
     Outcome,
     QuotaReachedError,
     RecordedVote,
+    StudyPausedError,
     Task,
 )
 
@@ -190,23 +193,20 @@ class AssignmentService:
         if tasks:
             self._projection.catch_up()
             for request in tasks:
-                self._apply_gold_rule(request)
+                self._apply_quality_rules(request)
 
-    def _apply_gold_rule(self, request: JudgingRequest) -> None:
-        """Exclude an annotator whose vote was one wrong answer to a gold question too many."""
-        most, vote, projection = self._projection.settings.questions.max_gold_failures, request.vote, self._projection
-        if most is None or vote is None or vote.replayed or request.annotator.excluded:
-            return
-        if projection.is_gold_failure(projection.vote_index(vote.seq)):
-            failures = sum(projection.is_gold_failure(index) for index in request.annotator.votes)
-            if failures >= most:
-                reason = f"{failures} gold questions wrong"
-                self._collection.annotators.exclude(request.annotator.id, actor="quality rule", reason=reason)
+    def _apply_quality_rules(self, request: JudgingRequest) -> None:
+        vote, projection = request.vote, self._projection
+        if vote is not None and not vote.replayed:
+            index = projection.vote_index(vote.seq)
+            if apply_rules(self._collection, projection, request.annotator, index):
                 projection.catch_up()
 
     def _vote_task(self, request: JudgingRequest) -> Task[Any, Any, RecordedVote]:
         answer = request.answer
         assert answer is not None
+        if request.annotator.paused_because:
+            raise StudyPausedError("The organisers are looking at your answers. Your earlier answers are saved.")
         self._check_allowed(answer)
         return self._collection.votes.recording_task(
             answer.token,
@@ -248,6 +248,8 @@ class AssignmentService:
             return {"paused": True, "progress": self.progress(annotator)}
         if self._projection.state == "closed" or annotator.is_shut_out:
             return self._finished(annotator, "closed")
+        if annotator.paused_because:
+            return {"paused": True, "progress": self.progress(annotator)}
         if held is None:
             return None
         if not any(self._projection.items[item].hidden for item in held.items):
@@ -299,19 +301,9 @@ class AssignmentService:
     def _finished(self, annotator: Annotator, reason: str) -> Json:
         progress, joining = self.progress(annotator), self._projection.settings.joining
         earned = progress["decided"] >= max(1, joining.completion_min_answered * progress["done"])
-        offered = joining.completion_code is not None or joining.completion_url is not None
-        code = joining.completion_code if earned else None
-        url = joining.completion_url if earned else None
-        if annotator.is_shut_out:
-            code, url, offered = joining.screen_out_code, joining.screen_out_url, False
-        return {
-            "finished": True,
-            "reason": reason,
-            "completion_code": code,
-            "completion_url": url.replace("{code}", code or "") if url else None,
-            "completion_withheld": bool(offered and progress["done"] and not earned),
-            "progress": progress,
-        }
+        given = ending(joining, annotator, earned=earned)
+        given["completion_withheld"] = bool(given["completion_withheld"] and progress["done"])
+        return {"finished": True, "reason": reason, **given, "progress": progress}
 
     def _question(self, annotator: Annotator, assignment: Assignment) -> Json:
         items = [self._projection.items[id_] for id_ in assignment.items]

@@ -16,13 +16,14 @@ from starlette.responses import Response
 
 from crowdrank.server.errors import RequestError, too_many_requests
 from crowdrank.server.projection import Projection
-from crowdrank.storage import Collection, Principal, UnknownTokenError
+from crowdrank.storage import AccountRole, AccountSession, Collection, Principal, UnknownTokenError
 from crowdrank.storage.access import Access
 
-ANNOTATOR_COOKIE, ADMIN_COOKIE, FORM_COOKIE = "annotator", "admin", "form"
+ANNOTATOR_COOKIE, ADMIN_COOKIE, FORM_COOKIE, DEVICE_COOKIE = "annotator", "admin", "form", "device"
 """Kinds of cookies. Their names also have the id of the collection, see `Authenticator.cookie_name`."""
 SESSION_SECONDS = 30 * 86_400
 ADMIN_SECONDS = 7 * 86_400
+DEVICE_SECONDS = 365 * 86_400
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _CACHE_SECONDS = 2.0
 """How long a session is not looked up again, unless the log shows a revocation."""
@@ -30,6 +31,7 @@ _MAX_CACHED = 10_000
 _MAX_SECRET_LENGTH = 200
 """Our secrets are shorter. Longer ones are rejected without hashing them."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
+_RIGHTS: dict[AccountRole, int] = {"viewer": 0, "editor": 1, "owner": 2}
 
 
 class RateLimit(NamedTuple):
@@ -104,10 +106,31 @@ class Session(NamedTuple):
         Who it is.
     csrf : str
         The token that their forms must contain; empty for bearer tokens, which need none.
+    account : AccountSession, optional
+        The session of an organiser who signed in to an account.
+    secret : str, default ""
+        The secret of the session; empty for bearer tokens.
+    of_server : bool, default False
+        Whether it is a session of the whole server, which has several studies.
     """
 
     principal: Principal
     csrf: str
+    account: AccountSession | None = None
+    secret: str = ""
+    of_server: bool = False
+
+    @property
+    def role(self) -> AccountRole:
+        """What an organiser may do. The admin link gives all rights."""
+        return "owner" if self.account is None else self.account.role
+
+    @property
+    def actor(self) -> str:
+        """The name under which the log records what an organiser does."""
+        if self.account is not None:
+            return f"organiser {self.account.name}"
+        return f"{'server ' if self.of_server else ''}admin {self.principal.token}"
 
 
 class Authenticator:
@@ -123,9 +146,11 @@ class Authenticator:
         trusted_proxies: int = 0,
     ) -> None:
         self._access, self._limiter, self._projection = collection.access, limiter, projection
+        self._accounts = collection.accounts
+        self.parent: Authenticator | None = None  # of the organisers of a server with several studies
         self._cookie_suffix = collection.id[:8]
         self._public_url, self._trusted_proxies = public_url, trusted_proxies
-        self._cache: dict[tuple[str, str], tuple[float, int, Principal]] = {}
+        self._cache: dict[tuple[str, str], tuple[float, int, Principal | AccountSession]] = {}
 
     def client_address(self, request: Request) -> str:
         """Return the IP address of the client, from X-Forwarded-For only if a trusted proxy set it.
@@ -155,19 +180,32 @@ class Authenticator:
         self._limiter.take(f"annotator {session.principal.annotator}", ANNOTATOR_LIMIT)
         return session
 
-    def admin(self, request: Request, form_token: str | None = None) -> Session:
-        """Return the session of an admin; raise RequestError (401) for anyone else."""
+    def annotator_or_none(self, request: Request) -> Session | None:
+        """Return the session of an annotator, or None. Only for requests that change nothing."""
+        self._projection.catch_up()
+        return self._authenticate(request, ANNOTATOR_COOKIE, "annotator")
+
+    def admin(self, request: Request, form_token: str | None = None, *, needs: AccountRole | None = None) -> Session:
+        """Return the session of an organiser; raise RequestError (401, or 403 if their role does not suffice).
+
+        `needs` is the role that the request needs: by default a viewer's to read, and an editor's to change something.
+        """
         self._projection.catch_up()
         session = self._authenticate(request, ADMIN_COOKIE, "admin", form_token)
         if session is None:
             raise RequestError(401, "Admins only: open the admin link, or send its token.", headers=_CHALLENGE)
+        needed = needs or ("viewer" if request.method in _SAFE_METHODS else "editor")
+        if _RIGHTS[session.role] < _RIGHTS[needed]:
+            raise RequestError(403, f"This needs the role {needed}, and yours is {session.role}.", code="role")
         self._limiter.take(f"admin {session.principal.token}", ADMIN_LIMIT)
+        request.state.role = session.role
         return session
 
     def is_admin(self, request: Request) -> bool:
         """Return whether an admin sent a request. Does not check CSRF tokens, so it allows nothing by itself."""
         try:
-            return self._authenticate(request, ADMIN_COOKIE, "admin", is_safe=True) is not None
+            session = self._authenticate(request, ADMIN_COOKIE, "admin", is_safe=True)
+            return session is not None and session.role != "viewer"
         except RequestError:
             return False
 
@@ -182,11 +220,13 @@ class Authenticator:
     def admin_or_none(self, request: Request) -> Session | None:
         """Return the session of an admin, or None. Only for requests that change nothing."""
         self._projection.catch_up()
-        return self._authenticate(request, ADMIN_COOKIE, "admin")
+        session = self._authenticate(request, ADMIN_COOKIE, "admin")
+        request.state.role = None if session is None else session.role
+        return session
 
     def exchange(self, request: Request, token: str, role: str) -> str:
         """Exchange the token of a link for a session, whose secret goes into a cookie."""
-        if self._find_token(request, token, role) is not None:
+        if self._find_token(request, token, role)[0] is not None:
             seconds = ADMIN_SECONDS if role == "admin" else SESSION_SECONDS
             try:
                 return self._access.open_session(token, seconds=seconds)
@@ -202,9 +242,15 @@ class Authenticator:
         if not form_token or not hmac.compare_digest(form_token.encode(), csrf_token(secret).encode()):
             raise RequestError(403, "This form has expired. Reload the page and try again.", code="csrf")
 
+    def close(self, session: Session) -> None:
+        """End a session of this collection."""
+        (self._access if session.account is None else self._accounts).close_session(session.secret)
+        self.forget(session.secret)
+
     def forget(self, session: str) -> None:
         """Drop a closed session from the cache."""
-        self._cache.pop(("session", session), None)
+        for kind in ("session", "account"):
+            self._cache.pop((kind, session), None)
 
     def set_cookie(self, request: Request, response: Response, kind: str, value: str, seconds: int | None) -> None:
         is_https = (self._public_url or str(request.url)).startswith("https:")
@@ -217,32 +263,52 @@ class Authenticator:
         self._limiter.take(f"address {self.client_address(request)}", ADDRESS_LIMIT)
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            bearer = self._find_token(request, token.strip())
+            bearer, of_server = self._find_token(request, token.strip())
             if bearer is None:
                 raise RequestError(401, "This token does not exist or was revoked.", headers=_CHALLENGE)
-            return Session(bearer, "") if bearer.role == role else None
-        secret = self.cookie(request, cookie)
-        principal = self._find_cached("session", secret, self._access.find_session)
-        if principal is None or principal.role != role:
+            return Session(bearer, "", of_server=of_server) if bearer.role == role else None
+        secret, holder, of_server = self._find_holder(request, cookie)
+        account = holder if isinstance(holder, AccountSession) else None
+        principal = holder if account is None else Principal("admin", None, account.account)
+        if not isinstance(principal, Principal) or principal.role != role:
             return None
         if request.method not in _SAFE_METHODS and not is_safe:
             self.check_form(request, form_token or request.headers.get("x-csrf-token"), secret)
-        return Session(principal, csrf_token(secret))
+        return Session(principal, csrf_token(secret), account, secret, of_server)
 
-    def _find_token(self, request: Request, token: str, role: str | None = None) -> Principal | None:
-        """Look up a token. Addresses that sent many invalid ones have to wait, but a valid token is never refused.
+    def _find_holder(self, request: Request, cookie: str) -> tuple[str, Principal | AccountSession | None, bool]:
+        """Return the secret in a cookie, whose session it is, and whether it is one of the whole server."""
+        secret = self.cookie(request, cookie)
+        holder = self._find_cached("session", secret, self._access.find_session)
+        if holder is None and cookie == ADMIN_COOKIE:
+            holder = self._find_cached("account", secret, self._accounts.find_session)
+            if holder is None and self.parent is not None:
+                self.parent._projection.catch_up()
+                return (*self.parent._find_holder(request, cookie)[:2], True)
+        return secret, holder, False
+
+    def _find_token(self, request: Request, token: str, role: str | None = None) -> tuple[Principal | None, bool]:
+        """Look up a token, and whether it is one of the whole server.
+
+        Addresses that sent many invalid ones have to wait, but a valid token is never refused.
 
         Tokens have 128 random bits, so the limit does not have to prevent guessing; it bounds the effort of refusing.
         """
         key = f"attempts {self.client_address(request)}"
         found = self._find_cached("bearer", token, self._access.find_token)
-        if found is None or (role is not None and found.role != role):
+        of_server = found is None and self.parent is not None and role is None
+        if of_server and self.parent is not None:
+            self.parent._projection.catch_up()
+            found = self.parent._find_cached("bearer", token, self.parent._access.find_token)
+        if not isinstance(found, Principal) or (role is not None and found.role != role):
             self._limiter.check(key)
             self._limiter.take(key, FAILED_LOGIN_LIMIT)
-            return None
-        return found
+            return None, False
+        return found, of_server
 
-    def _find_cached(self, kind: str, secret: str, find: Callable[[str], Principal | None]) -> Principal | None:
+    def _find_cached(
+        self, kind: str, secret: str, find: Callable[[str], Principal | AccountSession | None]
+    ) -> Principal | AccountSession | None:
         if not 0 < len(secret) <= _MAX_SECRET_LENGTH:
             return None
         now, revocation = time.monotonic(), self._projection.last_revocation

@@ -27,9 +27,9 @@ from crowdrank.storage import NewItem
 if TYPE_CHECKING:
     import polars as pl
 
-# Render items as safe HTML, and check the images that admins upload.
+# Render items as safe HTML, and check the files that admins upload.
 
-KINDS = ("text", "markdown", "image", "link")
+KINDS = ("text", "markdown", "image", "audio", "video", "html", "link")
 IMAGE_TYPES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -38,7 +38,14 @@ IMAGE_TYPES = {
     ".webp": "image/webp",
 }
 """Image files that are served. SVG is not one of them, because it may contain scripts."""
-MAX_IMAGE_SIZE = 10 << 20
+AUDIO_TYPES = {".mp3": "audio/mpeg", ".ogg": "audio/ogg", ".wav": "audio/wav", ".m4a": "audio/mp4"}
+VIDEO_TYPES = {".mp4": "video/mp4", ".webm": "video/webm"}
+MEDIA_TYPES = {**IMAGE_TYPES, **AUDIO_TYPES, **VIDEO_TYPES}
+_TEXT_KINDS = {".txt": "text", ".md": "markdown", ".html": "html", ".htm": "html"}
+"""Files whose content becomes the content of an item, by kind."""
+MAX_IMAGE_SIZE, MAX_RECORDING_SIZE, MAX_TEXT_SIZE = 10 << 20, 30 << 20, 1 << 20
+HTML_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+"""The content security policy of items that are HTML: no scripts, no forms, nothing from elsewhere."""
 _HEADINGS = {f"h{n}" for n in range(1, 7)}
 _BLOCKS = {"blockquote", "br", "hr", "li", "ol", "p", "pre", "ul", "table", "tbody", "td", "th", "thead", "tr"}
 _TAGS = {"a", "b", "code", "del", "em", "i", "strong", "sub", "sup"} | _HEADINGS | _BLOCKS
@@ -49,19 +56,26 @@ _SIGNATURES: dict[str, Callable[[bytes], bool]] = {
     "image/jpeg": lambda head: head.startswith(b"\xff\xd8\xff"),
     "image/gif": lambda head: head.startswith((b"GIF87a", b"GIF89a")),
     "image/webp": lambda head: head.startswith(b"RIFF") and head[8:12] == b"WEBP",
+    "audio/mpeg": lambda head: head.startswith(b"ID3") or (head[:1] == b"\xff" and head[1:2] >= b"\xe0"),
+    "audio/ogg": lambda head: head.startswith(b"OggS"),
+    "audio/wav": lambda head: head.startswith(b"RIFF") and head[8:12] == b"WAVE",
+    "audio/mp4": lambda head: head[4:8] == b"ftyp",
+    "video/mp4": lambda head: head[4:8] == b"ftyp",
+    "video/webm": lambda head: head.startswith(b"\x1a\x45\xdf\xa3"),
 }
 
 
 @lru_cache(maxsize=4096)
 def content_kind(body: str, kind: str | None = None) -> str:
-    """Return the given kind, or detect it: an image or a link if the body is the URL of one, otherwise text."""
+    """Return the given kind, or detect it: an image, a recording or a link if the body names one, otherwise text."""
     if kind:
         if kind not in KINDS:
             raise DataError(f"The kind of an item must be one of {', '.join(KINDS)}, got {kind!r}.")
         return kind
     is_url = _is_url(body)
-    if Path(urlsplit(body).path if is_url else body).suffix.lower() in IMAGE_TYPES and "\n" not in body:
-        return "image"
+    media_type = MEDIA_TYPES.get(Path(urlsplit(body).path if is_url else body).suffix.lower())
+    if media_type is not None and "\n" not in body:
+        return media_type.partition("/")[0]
     return "link" if is_url else "text"
 
 
@@ -69,7 +83,7 @@ def item_view(item: Item, prefix: str = "") -> dict[str, Any]:
     """Return an item as pages and the API show it; `html` is safe to insert into a page."""
     body = item_body(item)
     kind = content_kind(body, item.content.get("kind"))
-    return {"id": item.id, "label": item.label, "kind": kind, "html": render(kind, body, item.label, prefix)}
+    return {"id": item.id, "label": item.label, "kind": kind, "html": _shown(item, kind, item.label, prefix)}
 
 
 def question_view(item: Item, prefix: str = "") -> dict[str, Any]:
@@ -77,19 +91,29 @@ def question_view(item: Item, prefix: str = "") -> dict[str, Any]:
     body = item_body(item)
     kind = content_kind(body, item.content.get("kind"))
     label = item.label if body == item.label else None
-    return {"id": item.id, "label": label, "kind": kind, "html": render(kind, body, "Image", prefix)}
+    return {"id": item.id, "label": label, "kind": kind, "html": _shown(item, kind, kind.capitalize(), prefix)}
+
+
+def _shown(item: Item, kind: str, label: str, prefix: str) -> str:
+    """Return an item as HTML. One that is HTML itself is a page of its own, in a frame without any rights."""
+    if kind != "html":
+        return render(kind, item_body(item), label, prefix)
+    # The hash makes browsers load it again when it was edited.
+    version = hashlib.sha256(item_body(item).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    source = f"{prefix}/items/{item.id}.html?v={version}"
+    return f'<iframe src="{source}" title="{html.escape(label)}" sandbox loading="lazy"></iframe>'
 
 
 def item_body(item: Item) -> str:
     return str(item.content.get("body", item.label))
 
 
-def image_hosts(items: Iterable[Item]) -> set[str]:
-    """Return the other servers that images of items come from, for the content security policy."""
+def media_hosts(items: Iterable[Item]) -> set[str]:
+    """Return the other servers that images and recordings come from, for the content security policy."""
     hosts = set()
     for item in items:
         body = item_body(item)
-        if body.startswith(("http://", "https://")) and content_kind(body, item.content.get("kind")) == "image":
+        if body.startswith(("http://", "https://")) and content_kind(body, item.content.get("kind")) in _MEDIA_KINDS:
             parts = urlsplit(body)
             # Characters that could end the directive and start another one are not allowed.
             if not any(sign in parts.netloc for sign in " ;,'\"@") and html.escape(parts.netloc) == parts.netloc:
@@ -97,14 +121,19 @@ def image_hosts(items: Iterable[Item]) -> set[str]:
     return hosts
 
 
+_MEDIA_KINDS = ("image", "audio", "video")
+
+
 @lru_cache(maxsize=4096)
 def render(kind: str, body: str, label: str, prefix: str = "") -> str:
     """Return content as HTML. Images that are not URLs are files in the media folder of the server at `prefix`."""
     if kind == "markdown":
         return render_markdown(body)
-    if kind == "image":
-        source = body if _is_url(body) else f"{prefix}/media/{quote(body)}"
-        return f'<img src="{html.escape(source)}" alt="{html.escape(label)}">'
+    if kind in _MEDIA_KINDS:
+        source = html.escape(body if _is_url(body) else f"{prefix}/media/{quote(body)}")
+        if kind == "image":
+            return f'<img src="{source}" alt="{html.escape(label)}">'
+        return f'<{kind} src="{source}" aria-label="{html.escape(label)}" controls preload="metadata"></{kind}>'
     if kind == "link" and _is_url(body):
         url = html.escape(body)
         return f'<p><a href="{url}" target="_blank" rel="noopener noreferrer nofollow">{url}</a></p>'
@@ -142,26 +171,25 @@ def _lower_headings(state: Any) -> None:
 
 
 def media_file(folder: Path, name: str) -> Path | None:
-    """Return the path of an image in the media folder; None if it is outside the folder or not an image."""
+    """Return the path of a file in the media folder; None if it is outside the folder or of another type."""
     root = folder.resolve()
     try:
         path = (root / name).resolve()
-        found = path.is_relative_to(root) and path.suffix.lower() in IMAGE_TYPES and path.is_file()
+        found = path.is_relative_to(root) and path.suffix.lower() in MEDIA_TYPES and path.is_file()
     except (OSError, ValueError):  # not a valid file name
         return None
     return path if found else None
 
 
-def check_image(name: str, content: bytes) -> str:
-    """Return the suffix of an uploaded image; raise DataError if it is not an image or too large."""
+def check_media(name: str, content: bytes) -> str:
+    """Return the suffix of an uploaded image or recording; raise DataError if it is another file, or too large."""
     suffix = Path(name).suffix.lower()
-    if suffix not in IMAGE_TYPES:
-        raise DataError(f"{name} is not an image: use {', '.join(sorted(IMAGE_TYPES))}.")
-    if len(content) > MAX_IMAGE_SIZE:
-        raise DataError(
-            f"{name} is too large: images may have at most {MAX_IMAGE_SIZE >> 20} MB, got {len(content):,} bytes."
-        )
-    if not _SIGNATURES[IMAGE_TYPES[suffix]](content[:16]):
+    if suffix not in MEDIA_TYPES:
+        raise DataError(f"{name} is neither an image nor a recording: use {', '.join(sorted(MEDIA_TYPES))}.")
+    what, most = ("images", MAX_IMAGE_SIZE) if suffix in IMAGE_TYPES else ("recordings", MAX_RECORDING_SIZE)
+    if len(content) > most:
+        raise DataError(f"{name} is too large: {what} may have at most {most >> 20} MB, got {len(content):,} bytes.")
+    if not _SIGNATURES[MEDIA_TYPES[suffix]](content[:16]):
         raise DataError(f"{name}: the content does not match the file name, save it as {suffix[1:].upper()} again.")
     return suffix
 
@@ -178,8 +206,11 @@ def _is_url(body: str) -> bool:
 
 CONTENT_FIELDS = ("body", "kind", "context", "group", "owner")
 """Fields that an item may have besides its label and its query."""
-_BODY_COLUMNS = ("body", "text", "markdown", "image", "url", "link", "content", "answer")
-_KIND_BY_COLUMN = {"markdown": "markdown", "image": "image", "url": None, "link": "link"}
+_BODY_COLUMNS = (
+    *("body", "text", "markdown", "image", "audio", "video", "html"),
+    *("url", "link", "content", "answer"),
+)
+_KIND_BY_COLUMN = {name: name for name in ("markdown", "image", "audio", "video", "html", "link")}
 _TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt")
 _JUDGED = {
     "comparisons": ("left", "right", "winner"),
@@ -200,7 +231,8 @@ def parse_item(values: Mapping[str, Any]) -> NewItem:
 def read_items_file(path: Path) -> list[NewItem]:
     """Read items from a table with one row per item.
 
-    The columns are item, query, one of text, markdown, image and link, and optionally kind, context, group and owner.
+    The columns are item, query, one of text, markdown, image, audio, video, html and link, and optionally kind,
+    context, group and owner.
     """
     from crowdrank.io import as_labels, read_items
 
@@ -244,16 +276,29 @@ def uploaded_table(name: str, content: bytes) -> Iterator[Path]:
         yield path
 
 
-def save_image(folder: Path | None, name: str, content: bytes) -> str:
-    """Save an image in the media folder, under a name made unique by its hash, and return that name."""
+def save_media(folder: Path | None, name: str, content: bytes) -> str:
+    """Save an image or a recording in the media folder, under a name made unique by its hash; return that name."""
     if folder is None:
-        raise RequestError(422, "Images cannot be uploaded: the server was started without a media folder.")
-    suffix = check_image(name, content)
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(name).stem).strip("-")[:60] or "image"
+        raise RequestError(422, "Files cannot be uploaded: the server was started without a media folder.")
+    suffix = check_media(name, content)
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(name).stem).strip("-")[:60] or "file"
     file_name = f"{stem}-{hashlib.sha256(content).hexdigest()[:10]}{suffix}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / file_name).write_bytes(content)
     return file_name
+
+
+def text_of_file(name: str, content: bytes) -> tuple[str, str] | None:
+    """Return the text and the kind of an uploaded text, Markdown or HTML file; None if it is another file."""
+    kind = _TEXT_KINDS.get(Path(name).suffix.lower())
+    if kind is None:
+        return None
+    if len(content) > MAX_TEXT_SIZE:
+        raise DataError(f"{name} is too large: texts may have at most {MAX_TEXT_SIZE >> 20} MB.")
+    try:
+        return content.decode("utf-8-sig"), kind
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} is not a UTF-8 text: save it as UTF-8.") from error
 
 
 def as_jsonl(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -265,7 +310,18 @@ def columns_of(kind: str) -> tuple[str, ...]:
     """Return the columns of an export of comparisons, ratings or rankings."""
     start = ("seq", "time", "annotator", "query", *_JUDGED[kind], "status", "reason", "response_ms")
     gold = ("gold",) if kind == "comparisons" else ()
-    return (*start, "assignment", "assigned_at", "policy", "probability", *gold, "criterion", "comment")
+    return (
+        *start,
+        "assignment",
+        "assigned_at",
+        "policy",
+        "probability",
+        *gold,
+        "criterion",
+        "comment",
+        "study_version",
+        "consent",
+    )
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> Iterator[str]:
@@ -312,6 +368,6 @@ def to_frame(rows: Iterable[dict[str, Any]], kind: str) -> pl.DataFrame:
     """Return votes as a data frame: comparisons, ratings or rankings."""
     import polars as pl
 
-    numbers = dict.fromkeys(("seq", "response_ms", "assignment", "list", "grade", "rank"), pl.Int64)
+    numbers = dict.fromkeys(("seq", "response_ms", "assignment", "list", "grade", "rank", "study_version"), pl.Int64)
     kinds = {**numbers, "probability": pl.Float64}
     return pl.DataFrame(list(rows), schema={name: kinds.get(name, pl.String) for name in columns_of(kind)})

@@ -25,7 +25,7 @@ MAX_UPLOAD = 32 << 20
 BODY_SECONDS = 30.0
 UPLOAD_SECONDS = 600.0
 """How long a client may take to send the body of a request, and an admin to send a file."""
-_UPLOAD_PATHS = ("/api/v1/items", "/api/v1/annotators", "/api/v1/media", "/admin/items", "/admin/links")
+_UPLOAD_PATHS = ("/api/v1/items", "/api/v1/annotators", "/api/v1/media", "/admin/items", "/admin/links", "/studies")
 _HEADERS = {
     # Not "no-referrer": browsers would then send "Origin: null" with our own forms, which we reject.
     "Referrer-Policy": "same-origin",
@@ -49,12 +49,15 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _logger = logging.getLogger("crowdrank.requests")
 
 
-def content_security_policy(image_hosts: Iterable[str] = ()) -> str:
-    """Allow scripts, styles and everything else from this server only; images also from the hosts that items use."""
-    images = " ".join(["'self'", "data:", *sorted(image_hosts)])
+def content_security_policy(media_hosts: Iterable[str] = (), form_host: str | None = None) -> str:
+    """Allow everything from this server only; images, sound and video also from the hosts that items use."""
+    hosts = sorted(media_hosts)
+    images, media = " ".join(["'self'", "data:", *hosts]), " ".join(["'self'", *hosts])
+    forms = "'self'" if form_host is None else f"'self' https://{form_host}"
     return (
-        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; "
-        "font-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; media-src {media}; "
+        f"frame-src 'self'; connect-src 'self'; font-src 'self'; manifest-src 'self'; form-action {forms}; "
+        "base-uri 'none'; frame-ancestors 'none'"
     )
 
 

@@ -49,6 +49,8 @@ class Projection:
         The last row that was applied.
     settings : Settings
     state : {"open", "paused", "closed"}
+    state_since : int
+        When it became so, in microseconds since 1970; 0 if it has always been open.
     items : dict of int to Item
     item_ids : list of int
         The ids of items, by code.
@@ -74,14 +76,14 @@ class Projection:
     board_seq : int
         The last row that can change the board.
     last_revocation : int
-        The last row that revoked a token.
+        The last row that revoked a token, or changed an account.
     """
 
     def __init__(self, collection: Collection, model: CrowdBT | None = None) -> None:
         self._collection = collection
         self.lock = threading.RLock()
         self.seq = 0
-        self.settings, self.state = Settings(), "open"
+        self.settings, self.state, self.state_since = Settings(), "open", 0
         self.items: dict[int, Item] = {}
         self.item_ids: list[int] = []
         self.hidden: set[int] = set()
@@ -216,16 +218,20 @@ class Projection:
     def _annotator_excluded(self, event: Event) -> None:
         annotator = self.annotators[event.subject]
         annotator.excluded, annotator.quarantined = True, bool(event.detail.get("quarantine"))
+        annotator.excluded_because = str(event.detail.get("reason", ""))
         self._update_counts(self.annotators[event.subject].votes)
 
     def _annotator_included(self, event: Event) -> None:
         annotator = self.annotators[event.subject]
         annotator.excluded = annotator.quarantined = False
+        annotator.excluded_because = ""
         self._update_counts(self.annotators[event.subject].votes)
 
     def _annotator_erased(self, event: Event) -> None:
         annotator, name = self.annotators[event.subject], str(event.detail["name"])
-        old, annotator.name, annotator.metadata, annotator.erased = annotator.name, name, {}, True
+        old, annotator.name, annotator.erased = annotator.name, name, True
+        annotator.metadata = {key: value for key, value in annotator.metadata.items() if key == "consent"}
+        annotator.excluded_because = "erased" if annotator.excluded_because == "erased" else ""
         self.votes.rename_annotator(annotator.code, name)
         self.open_assignments.pop(annotator.id, None)
         for item in self.items.values():
@@ -243,8 +249,12 @@ class Projection:
     def _token_revoked(self, event: Event) -> None:
         self.last_revocation = event.seq
 
+    def _noted(self, event: Event) -> None:
+        if event.detail.get("access"):  # an account was changed
+            self.last_revocation = event.seq
+
     def _paused(self, event: Event) -> None:
-        self.state = _STATES[event.kind]
+        self.state, self.state_since = _STATES[event.kind], event.at
 
     _resumed = _closed = _paused
 

@@ -97,8 +97,8 @@ def release(service: Service, annotators: Iterable[int] | None, actor: str) -> l
 
 
 def quarantined(projection: Projection) -> list[Annotator]:
-    """Return the annotators whose votes are set aside."""
-    return [one for one in projection.annotators.values() if one.quarantined]
+    """Return the annotators whose votes are set aside, without organisers who look at the study."""
+    return [one for one in projection.annotators.values() if one.quarantined and not one.is_preview]
 
 
 def boards_with_and_without(service: Service) -> Json:

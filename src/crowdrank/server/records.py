@@ -85,6 +85,8 @@ class Annotator:
         Whether their votes do not count.
     quarantined : bool, default False
         Whether they are excluded for now: their votes are set aside, and they may go on answering.
+    excluded_because : str, default ""
+        The reason, if they are excluded.
     erased : bool, default False
         Whether what identified them was removed.
     votes : list of int
@@ -105,6 +107,7 @@ class Annotator:
     metadata: dict[str, Any]
     excluded: bool = False
     quarantined: bool = False
+    excluded_because: str = ""
     erased: bool = False
     votes: list[int] = field(default_factory=list)
     decided: int = 0
@@ -127,6 +130,16 @@ class Annotator:
     @property
     def quota(self) -> int | None:
         return self.metadata.get("quota")
+
+    @property
+    def paused_because(self) -> str:
+        """Why they get no questions for now; empty if they get some."""
+        return str(self.metadata.get("paused", ""))
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether this is an organiser who looks at the study. Their answers never count."""
+        return self.metadata.get("joined") == "preview"
 
     @property
     def is_shut_out(self) -> bool:

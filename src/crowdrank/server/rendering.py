@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse
 from crowdrank.reports.html.markup import Axis, Html, Point, columns, join, level, linear, numbers, scatter, tag
 from crowdrank.server.annotator_summaries import HISTOGRAM_EDGES
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import image_hosts, render_markdown
+from crowdrank.server.files import media_hosts, render_markdown
 from crowdrank.server.middleware import content_security_policy
 from crowdrank.server.service import service_of
 from crowdrank.server.translation import language_names, translator
@@ -37,12 +37,19 @@ NOTICES = {
     "revoked": "The link no longer works.",
     "excluded": "Their votes no longer count.",
     "included": "Their votes count again.",
+    "person_paused": "They get no more questions until you let them go on.",
+    "person_resumed": "They get questions again.",
     "voided": "These votes no longer count.",
     "erased": "Their data are erased.",
+    "password_changed": "The password is changed. Your other sessions are ended.",
+    "sessions_ended": "These sessions are ended.",
     "set_aside": "These votes are set aside. The board is computed without them.",
 }
 """Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""
-TRANSLATED = ("consent.html", "join.html", "judge.html", "task.html", "finished.html")
+TRANSLATED = (
+    *("consent.html", "join.html", "return.html", "practice.html"),
+    *("judge.html", "task.html", "finished.html"),
+)
 """Pages for annotators, which are shown in the language of the settings."""
 Json = Mapping[str, Any]
 
@@ -64,9 +71,17 @@ def _environment() -> Environment:
 
 
 def page(
-    request: Request, template: str, /, status_code: int = 200, *, admin: bool = False, csrf: str = "", **context: Any
+    request: Request,
+    template: str,
+    /,
+    status_code: int = 200,
+    *,
+    admin: bool = False,
+    csrf: str = "",
+    form_host: str | None = None,
+    **context: Any,
 ) -> HTMLResponse:
-    """Render a template as a response."""
+    """Render a template as a response. Its forms go to this server, or also to `form_host`."""
     service = service_of(request)
     projection, prefix = service.projection, service.options.prefix
     t = translator(projection.settings.language if template in TRANSLATED else "en")
@@ -81,14 +96,21 @@ def page(
             csrf=csrf,
             prefix=prefix,
             path=request.scope["path"],
+            role=getattr(request.state, "role", None),
+            navigation=service.navigation,
+            home=None if service.home is None else f"{_origin(request)}{service.home}",
             t=t,
             notice=t(f"notice_{notice}") if t.has(f"notice_{notice}") else NOTICES.get(notice),
             **context,
         )
     )
     html = _with_prefix(html, prefix)
-    headers = {"Content-Security-Policy": content_security_policy(image_hosts(projection.items.values()))}
+    headers = {"Content-Security-Policy": content_security_policy(media_hosts(projection.items.values()), form_host)}
     return HTMLResponse(html, status_code, headers=headers)
+
+
+def _origin(request: Request) -> str:
+    return service_of(request).options.public_url or str(request.base_url).rstrip("/")
 
 
 def _with_prefix(html: str, prefix: str) -> str:

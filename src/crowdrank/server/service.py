@@ -21,10 +21,13 @@ from crowdrank.server.assignments import Answer, AssignmentService, JudgingReque
 from crowdrank.server.authentication import Authenticator, RateLimit, RateLimiter, Session
 from crowdrank.server.boards import BoardPublisher
 from crowdrank.server.middleware import RequestMetrics
+from crowdrank.server.onboarding import check_ready
+from crowdrank.server.privacy import apply_retention
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator
+from crowdrank.server.sign_in import AccountService
 from crowdrank.server.webhooks import WebhookSender
-from crowdrank.storage import Collection
+from crowdrank.storage import AccountRole, Collection
 
 # Backups on a schedule: copies of an SQLite collection in a folder, the oldest of which are deleted.
 
@@ -68,6 +71,12 @@ class BackupSchedule:
         return sorted(self.folder.glob(f"{self.name}-????????T??????Z.db"))
 
 
+NAVIGATION = (
+    *(("/admin", "Overview"), ("/", "Board"), ("/admin/annotators", "Annotators"), ("/admin/items", "Items")),
+    *(("/admin/links", "Links"), ("/admin/settings", "Settings"), ("/admin/privacy", "Privacy")),
+    *(("/admin/audit", "Audit log"), ("/admin/account", "Account")),
+)
+"""The pages of organisers, by path."""
 CLEANING_SECONDS = 600.0
 _logger = logging.getLogger("crowdrank.server")
 MAX_BATCH = 64
@@ -128,6 +137,7 @@ class Service:
     def __post_init__(self) -> None:
         self.projection = Projection(self.collection).catch_up()
         self.limiter = RateLimiter(self.collection.access)
+        self.accounts = AccountService(self.collection, self.limiter)
         self.authenticator = Authenticator(
             self.collection,
             self.limiter,
@@ -141,6 +151,9 @@ class Service:
         )
         self.batcher = RequestBatcher(lambda requests: self.assignments.handle(requests))
         self.metrics = RequestMetrics()
+        self.navigation: tuple[tuple[str, str], ...] = NAVIGATION
+        self.is_overview = False
+        self.home: str | None = None
         self.public_boards: tuple[object, dict[tuple[str, str], tuple[bytes, str]]] | None = None
         self._stopping = threading.Event()
         self._cleaner: threading.Thread | None = None
@@ -158,10 +171,12 @@ class Service:
             self._cleaner.start()
 
     def _clean(self) -> None:
-        """Forget addresses, sessions and rate limits once they have expired, and make backups when they are due."""
+        """Forget addresses, sessions and people whose time is over, and make backups when they are due."""
         while True:
             try:
                 self.collection.access.delete_expired()
+                self.collection.accounts.delete_expired()
+                apply_retention(self.collection, time.time_ns() // 1000)
                 if self.options.backups is not None:
                     self.options.backups.run_if_due(self.collection)
             except Exception as error:  # tried again in the next round
@@ -189,6 +204,8 @@ class Service:
         def authenticate() -> Annotator:
             session = self.authenticator.annotator(request, caught_up=True)
             annotator = self.assignments.annotator(session.principal.annotator)
+            if session.secret:  # a browser; programs with a token need no consent and no practice
+                check_ready(self.projection.settings, annotator)
             if answer is not None:
                 self.limit_votes(annotator)
             return annotator
@@ -203,9 +220,9 @@ class Service:
             limit = RateLimit(max(1, most // 6), 10.0 if most >= 6 else 60.0 / most, min(5, max(1, most // 12)))
             self.limiter.take(f"votes {annotator.id}", limit)
 
-    def admin(self, request: Request, form_token: str | None = None) -> str:
-        """Return the name of the admin for the log; raise RequestError for anyone else."""
-        return admin_name(self.authenticator.admin(request, form_token))
+    def admin(self, request: Request, form_token: str | None = None, *, needs: AccountRole | None = None) -> str:
+        """Return the name of the organiser for the log; raise RequestError for anyone without the role `needs`."""
+        return self.authenticator.admin(request, form_token, needs=needs).actor
 
 
 class RequestBatcher:
@@ -292,11 +309,6 @@ def compile_ahead() -> None:
     for floor in (1, 0):
         choice.choose(pairs, (2.0, 1.0), 0.5, floor, np.random.default_rng(0))
     choice.add(0, 1, (0.5, 0.5))
-
-
-def admin_name(session: Session) -> str:
-    """Return the name under which the log records what an admin does."""
-    return f"admin {session.principal.token}"
 
 
 def service_of(request: Request) -> Service:

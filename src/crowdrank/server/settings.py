@@ -125,6 +125,39 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PanelCodes:
+    """What participants of one panel get at the end, instead of the codes and URLs of `joining`.
+
+    Parameters
+    ----------
+    completion_code, completion_url : str, optional
+        Shown to those who have finished. In URLs, "{code}" is replaced by the code, and the name of a parameter in
+        braces by its value. Participants of Prolific get a link back even without a URL.
+    screen_out_code, screen_out_url : str, optional
+        The same for those who were excluded.
+    """
+
+    completion_code: str | None = None
+    completion_url: str | None = None
+    screen_out_code: str | None = None
+    screen_out_url: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panels:
+    """The codes of each panel.
+
+    Parameters
+    ----------
+    prolific, mturk, cloudresearch : PanelCodes
+    """
+
+    prolific: PanelCodes = field(default_factory=PanelCodes)
+    mturk: PanelCodes = field(default_factory=PanelCodes)
+    cloudresearch: PanelCodes = field(default_factory=PanelCodes)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Joining:
     """How annotators join without a personal link.
 
@@ -133,13 +166,18 @@ class Joining:
     open : bool, default True
         Whether anyone with the public link can join.
     panel_parameters : tuple of str
-        URL parameters that a recruitment panel adds to the link. The first one is the name of the annotator.
+        URL parameters that another panel adds to the link; the first one is the id of the participant. Those of
+        Prolific, Mechanical Turk and CloudResearch are known.
     completion_code : str, optional
         Shown to annotators who have finished.
     completion_url : str, optional
         Where annotators who have finished are sent; "{code}" is replaced by the code.
     screen_out_code, screen_out_url : str, optional
         The same for annotators who were excluded.
+    panels : Panels
+        Codes and URLs for the participants of each panel.
+    max_participants : int, optional
+        How many people may join with the public link; no limit by default.
     completion_min_answered : float, default 0.5
         The share of their questions that annotators must answer, not skip, to get the code and the URL.
     approval : bool, default False
@@ -156,10 +194,117 @@ class Joining:
     completion_url: str | None = None
     screen_out_code: str | None = None
     screen_out_url: str | None = None
+    panels: Panels = field(default_factory=Panels)
+    max_participants: int | None = None
     completion_min_answered: float = 0.5
     approval: bool = False
     guests_per_address: int | None = 60
     votes_per_minute: int | None = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality:
+    """Rules for annotators whose answers cannot be trusted, besides `questions.max_gold_failures`.
+
+    Rules compare the answers so far; those about shares wait for `min_answers`. None means that a rule is not used.
+
+    Parameters
+    ----------
+    action : str, default "exclude"
+        What happens to who breaks a rule: "exclude" (their votes no longer count), "set-aside" (the same, but they may
+        go on answering) or "pause" (their votes count, and they get no more questions until you let them go on).
+    min_answers : int, default 20
+        How many answers the rules about shares and times need.
+    min_median_seconds : float, optional
+        The shortest median response time.
+    max_side_share : float, optional
+        The largest share of decided pairs with the winner on the same side; pairs only.
+    max_skip_share : float, optional
+        The largest share of skipped questions.
+    min_repeat_agreement : float, optional
+        The smallest share of repeated questions that are answered as before; pairs only.
+    """
+
+    action: str = "exclude"
+    min_answers: int = 20
+    min_median_seconds: float | None = None
+    max_side_share: float | None = None
+    max_skip_share: float | None = None
+    min_repeat_agreement: float | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any rule is used."""
+        rules = (self.min_median_seconds, self.max_side_share, self.max_skip_share, self.min_repeat_agreement)
+        return any(limit is not None for limit in rules)
+
+    def __post_init__(self) -> None:
+        if self.action not in ("exclude", "set-aside", "pause"):
+            raise SettingError(f"quality.action must be exclude, set-aside or pause, got {self.action!r}.")
+        _check_range("quality.min_answers", self.min_answers, 1, 10_000)
+        limits = {
+            "min_median_seconds": 600.0,
+            "max_side_share": 1.0,
+            "max_skip_share": 1.0,
+            "min_repeat_agreement": 1.0,
+        }
+        for name, most in limits.items():
+            if (value := getattr(self, name)) is not None:
+                _check_range(f"quality.{name}", value, 0, most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PracticeQuestion:
+    """A question before the first real one, whose answer is known and explained. It is not a vote.
+
+    Parameters
+    ----------
+    items : tuple of str
+        The labels of the items that are shown; they may be hidden items.
+    answer : str
+        The right answer: the label of an item, "tie", or a grade.
+    feedback : str, default ""
+        Markdown that is shown after the answer.
+    """
+
+    items: tuple[str, ...]
+    answer: str
+    feedback: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Practice:
+    """Questions with feedback, for pairs, ratings and choices.
+
+    Parameters
+    ----------
+    questions : tuple of PracticeQuestion
+    min_correct : int, default 0
+        How many must be answered correctly. Others may practise again, as often as they like.
+    """
+
+    questions: tuple[PracticeQuestion, ...] = ()
+    min_correct: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.questions) > 20:
+            raise SettingError(f"practice.questions must be at most 20, got {len(self.questions)}.")
+        if not 0 <= self.min_correct <= len(self.questions):
+            most = len(self.questions)
+            raise SettingError(f"practice.min_correct must be between 0 and {most}, got {self.min_correct}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """What happens to data about people.
+
+    Parameters
+    ----------
+    retention_days : int, optional
+        How many days after the study was closed the data that identify annotators are erased; never by default.
+    """
+
+    retention_days: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +356,9 @@ class Settings:
     questions : QuestionSettings
     budget : Budget
     joining : Joining
+    quality : Quality
+    practice : Practice
+    privacy : Privacy
     webhooks : tuple of Webhook
 
     Examples
@@ -238,6 +386,9 @@ class Settings:
     questions: QuestionSettings = field(default_factory=QuestionSettings)
     budget: Budget = field(default_factory=Budget)
     joining: Joining = field(default_factory=Joining)
+    quality: Quality = field(default_factory=Quality)
+    practice: Practice = field(default_factory=Practice)
+    privacy: Privacy = field(default_factory=Privacy)
     webhooks: tuple[Webhook, ...] = ()
 
     def __post_init__(self) -> None:
@@ -265,7 +416,11 @@ class Settings:
             if (value := getattr(self.budget, name)) is not None:
                 _check_range(f"budget.{name}", value, 0, 1e12)
         _check_range("joining.completion_min_answered", self.joining.completion_min_answered, 0, 1)
-        for name in ("guests_per_address", "votes_per_minute"):
+        if (days := self.privacy.retention_days) is not None:
+            _check_range("privacy.retention_days", days, 0, 36_500)
+        if self.practice.questions and self.task.type in ("ranking", "best-worst"):
+            raise SettingError(f"practice can be used for pairs, ratings and choices, not for {self.task.type}.")
+        for name in ("guests_per_address", "votes_per_minute", "max_participants"):
             if (value := getattr(self.joining, name)) is not None:
                 _check_range(f"joining.{name}", value, 1, 1e6)
         if self.skips and not self.skip_reasons:
@@ -406,8 +561,11 @@ def check_changes(
                 _check_length(f"task.{name}", text, _MAX_REASON_LENGTH)
     if "joining" in changed:
         _check_joining(settings.joining)
+    given = list(items)
     if "gold" in changed:
-        _check_gold(settings.gold, items)
+        _check_gold(settings.gold, given)
+    if "practice" in changed:
+        _check_practice(settings, given)
     if "webhooks" in changed:
         for hook in settings.webhooks:
             if not allow_internal and is_internal(hook.url):
@@ -454,12 +612,34 @@ def _check_length(name: str, value: str, most: int, *, may_be_empty: bool = Fals
 
 
 def _check_joining(joining: Joining) -> None:
-    for kind in ("completion", "screen_out"):
-        code, url = getattr(joining, f"{kind}_code"), getattr(joining, f"{kind}_url")
-        if code is not None:
-            _check_length(f"joining.{kind}_code", code, _MAX_CODE_LENGTH)
-        if url is not None:
-            _check_link(f"joining.{kind}_url", url)
+    tables: list[tuple[str, Joining | PanelCodes]] = [("joining", joining)]
+    tables += [(f"joining.panels.{one.name}", getattr(joining.panels, one.name)) for one in fields(joining.panels)]
+    for name, codes in tables:
+        for kind in ("completion", "screen_out"):
+            code, url = getattr(codes, f"{kind}_code"), getattr(codes, f"{kind}_url")
+            if code is not None:
+                _check_length(f"{name}.{kind}_code", code, _MAX_CODE_LENGTH)
+            if url is not None:
+                _check_link(f"{name}.{kind}_url", url)
+
+
+def _check_practice(settings: Settings, items: Iterable[tuple[str, str]]) -> None:
+    """Raise SettingError unless all items of practice questions exist, and their answers are possible."""
+    labels = {label for _, label in items}
+    task = settings.task
+    for n, question in enumerate(settings.practice.questions, 1):
+        where = f"practice.questions[{n}]"
+        if unknown := [label for label in question.items if label not in labels]:
+            raise SettingError(f"{where}: {unknown[0][:60]!r} is not an item of this study.")
+        wanted = {"pair": (2, 2), "rating": (1, 1)}.get(task.type, (2, 10))
+        if not wanted[0] <= len(set(question.items)) == len(question.items) <= wanted[1]:
+            raise SettingError(f"{where} must show {wanted[0]} different items, got {len(question.items)}.")
+        answers = task.scale if task.type == "rating" else question.items
+        if question.answer not in answers and not (task.type == "pair" and question.answer == "tie"):
+            raise SettingError(
+                f"{where}: the answer must be one of {', '.join(answers)}, got {question.answer[:60]!r}."
+            )
+        _check_length(f"{where}.feedback", question.feedback, 5_000, may_be_empty=True)
 
 
 def _check_link(name: str, url: str) -> None:

@@ -6,9 +6,11 @@ collection without items, `organiser.db`: its tokens are those of the organiser,
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import threading
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -27,10 +29,13 @@ from crowdrank.errors import CrowdrankError, SettingError, UnknownNameError
 from crowdrank.server import errors
 from crowdrank.server.admin_actions import store_settings
 from crowdrank.server.app import THREADS, add_middleware, create_app
+from crowdrank.server.authentication import Authenticator
+from crowdrank.server.privacy import apply_retention
 from crowdrank.server.projection import Projection
-from crowdrank.server.service import Options, Service
+from crowdrank.server.service import CLEANING_SECONDS, Options, Service
 from crowdrank.storage import Collection, NewItem
 
+_logger = logging.getLogger("crowdrank.server")
 ORGANISER = "organiser"
 """The name of the collection that has no items."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -50,6 +55,7 @@ class Studies:
 
     def __init__(self, folder: Path, options: Options) -> None:
         self.folder, self.options = folder, options
+        self.organisers: Authenticator | None = None  # whoever is signed in to the server may enter all studies
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._open: dict[str, FastAPI] = {}
         self._lock = threading.Lock()
@@ -127,6 +133,13 @@ class Studies:
             raise UnknownNameError("archived study", name, [one for one in self.names() if self.is_archived(one)])
         self._marker(name).unlink(missing_ok=True)
 
+    def apply_retention(self) -> None:
+        """Erase people from the studies whose retention period has ended; those that are open do it themselves."""
+        for name in self.names():
+            if name not in self._open:
+                with Collection.open(self._database(name), timeout=self.options.timeout) as collection:
+                    apply_retention(collection, time.time_ns() // 1000)
+
     def stop(self) -> None:
         with self._lock:
             apps, self._open = list(self._open.values()), {}
@@ -139,7 +152,9 @@ class Studies:
         backups = None if self.options.backups is None else replace(self.options.backups, name=name)
         options = replace(self.options, media=media, prefix=f"{self.options.prefix}/s/{name}", backups=backups)
         app = create_app(self._database(name), options)
-        app.state.service.start()
+        service: Service = app.state.service
+        service.authenticator.parent, service.home = self.organisers, f"{self.options.prefix}/"
+        service.start()
         return app
 
     def _database(self, name: str) -> Path:
@@ -188,17 +203,35 @@ class StudiesApp:
 
 def create_studies_app(folder: Path, options: Options) -> StudiesApp:
     """Create the application for all studies of a folder."""
+    from crowdrank.server.routes import accounts
     from crowdrank.server.routes import studies as pages
 
     studies = Studies(folder, options)
     collection = Collection.open(folder / f"{ORGANISER}.db", timeout=options.timeout)
     service = Service(collection, replace(options, background=False))
+    service.is_overview = True
+    service.navigation = (("/", "Studies"), ("/admin/account", "Account"), ("/admin/audit", "Audit log"))
+    studies.organisers = service.authenticator
+
+    stopping = threading.Event()
+
+    def clean() -> None:
+        while True:
+            try:
+                studies.apply_retention()
+            except Exception as error:  # tried again in the next round
+                _logger.error("the retention period of a study could not be applied", exc_info=error)
+            if stopping.wait(CLEANING_SECONDS):
+                return
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
         service.start()
+        if options.background:
+            threading.Thread(target=clean, name="retention", daemon=True).start()
         yield
+        stopping.set()
         await anyio.to_thread.run_sync(studies.stop)
         await anyio.to_thread.run_sync(service.stop)
 
@@ -213,8 +246,8 @@ def create_studies_app(folder: Path, options: Options) -> StudiesApp:
     )
     app.state.service, app.state.studies = service, studies
     errors.install_handlers(app)
-    app.include_router(pages.router)
-    app.include_router(pages.pages)
+    for router in (pages.router, accounts.router, pages.pages):  # the last one has the route /admin/{token}
+        app.include_router(router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static", check_dir=False), name="static")
     add_middleware(app, options)
     return StudiesApp(studies, app, options.prefix)
@@ -224,18 +257,3 @@ def studies_of(request: Request) -> Studies:
     """Return the studies of the application that received a request."""
     studies: Studies = request.app.state.studies
     return studies
-
-
-def study_session(
-    request: Request, name: str, tokens: dict[tuple[str, int], str], organiser: int
-) -> tuple[Service, str]:
-    """Open a session of the admin of a study for the organiser, and return its secret.
-
-    The organiser gets one token per study, session and process, which `tokens` remembers.
-    """
-    service = studies_of(request).service(name)
-    access = service.collection.access
-    key = (name, organiser)
-    if key not in tokens or access.find_token(tokens[key]) is None:
-        tokens[key] = access.issue_role("admin", actor=ORGANISER)
-    return service, service.authenticator.exchange(request, tokens[key], "admin")

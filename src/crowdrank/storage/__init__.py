@@ -5,6 +5,7 @@ reads everything back, and `schema.py` has the tables.
 """
 
 from crowdrank.storage.access import Principal
+from crowdrank.storage.accounts import Account, AccountRole, AccountSession
 from crowdrank.storage.annotators import Annotator
 from crowdrank.storage.assignments import Assignment, PendingPair, Progress
 from crowdrank.storage.collection import Collection
@@ -28,6 +29,9 @@ __all__ = [
     "BOTH_BAD",
     "SKIPPED",
     "TASK_TYPES",
+    "Account",
+    "AccountRole",
+    "AccountSession",
     "Annotator",
     "Assignment",
     "AssignmentColumns",

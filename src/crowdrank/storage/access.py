@@ -57,6 +57,10 @@ class Keys:
         """Return a hash from which an IP address cannot be recovered by trying all of them."""
         return self._derive(b"address", key.encode("utf-8", "surrogatepass"))
 
+    def sign(self, text: str) -> str:
+        """Return a signature of a text, which nobody without the key can make."""
+        return self._derive(b"signature", text.encode("utf-8", "surrogatepass")).hex()[:32]
+
     def seal(self, secret: str) -> str:
         """Encrypt a secret that has to be used again. A sealed secret is returned as it is."""
         if secret.startswith(_SEALED):
@@ -246,6 +250,14 @@ class Access:
         """Return the annotators who have a valid token."""
         query = select(token.c.annotator).where(~_REVOKED, token.c.role == "annotator")
         return self._database.read(lambda connection: set(connection.scalars(query)))
+
+    def valid_tokens(self, role: Role) -> list[tuple[int, int, str]]:
+        """Return the tokens of a role that were not revoked: their row, when they were issued, and by whom."""
+        issued = log.alias()
+        query = select(token.c.seq, issued.c.at, issued.c.actor).join_from(token, issued, token.c.seq == issued.c.seq)
+        query = query.where(~_REVOKED, token.c.role == role).order_by(token.c.seq)
+        rows = self._database.read(lambda connection: connection.execute(query).fetchall())
+        return [(seq, at, actor) for seq, at, actor in rows]
 
     def issued(self, role: Role) -> bool:
         """Return whether there is a valid token of this role."""

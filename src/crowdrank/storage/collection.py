@@ -15,10 +15,11 @@ from sqlalchemy import URL
 
 from crowdrank.errors import SettingError
 from crowdrank.storage.access import Access, load_identity, load_keys
+from crowdrank.storage.accounts import Accounts
 from crowdrank.storage.annotators import Annotators
 from crowdrank.storage.assignments import Assignments
 from crowdrank.storage.database import Database, check_name, schema_version, upgrade
-from crowdrank.storage.erasure import data_about, erase
+from crowdrank.storage.erasure import data_about, erase, identified
 from crowdrank.storage.items import Items
 from crowdrank.storage.log import Log, read_events
 from crowdrank.storage.votes import Votes
@@ -47,6 +48,8 @@ class Collection:
         Records, undoes and voids votes.
     access : Access
         Tokens, sessions and rate limits.
+    accounts : Accounts
+        Accounts of organisers, and their sessions.
     settings : SettingsLog
         Settings by name, and whether the collection is open.
     log : Log
@@ -76,6 +79,7 @@ class Collection:
         self.assignments = Assignments(database, self.writer, clock, self.keys)
         self.votes = Votes(database, self.writer, self.keys)
         self.access = Access(database, self.writer, clock, self.keys)
+        self.accounts = Accounts(database, self.writer, clock)
         self.settings = SettingsLog(database, self.writer)
         self.log = Log(database, self.writer)
 
@@ -127,7 +131,14 @@ class Collection:
 
         With `keep_votes` their votes go on counting, without a name.
         """
-        return erase(self._database, self.writer, id, actor=actor, keep_votes=keep_votes)
+        return erase(self._database, self.writer, [id], actor=actor, keep_votes=keep_votes)[0]
+
+    def erase_everyone(self, *, actor: str) -> int:
+        """Erase what identifies all annotators, and return how many they were. Their votes go on counting."""
+        ids = identified(self._database)
+        if ids:
+            erase(self._database, self.writer, ids, actor=actor, keep_votes=True)
+        return len(ids)
 
     def data_about(self, id: int) -> dict[str, Any]:  # noqa: A002
         """Return everything that is stored about an annotator."""
@@ -200,6 +211,11 @@ class SettingsLog:
     def close(self, *, actor: str) -> int:
         """End the collection: no new participants and no more questions."""
         return self._writer.run(lambda transaction: transaction.append("closed", actor))
+
+    def closed_since(self) -> int | None:
+        """Return when the collection was closed, in microseconds since 1970; None if it is not closed."""
+        events = self._database.read(lambda connection: read_events(connection, _STATES))
+        return events[-1].at if events and events[-1].kind == "closed" else None
 
     def state(self, up_to: int | None = None) -> State:
         """Return "open", "paused" or "closed", now or as of row `up_to` of the log."""

@@ -7,7 +7,7 @@ gone: name, metadata, reasons, comments. The database allows such changes only w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, or_, select, text, update
@@ -23,26 +23,40 @@ _ABOUT_ANNOTATORS = ("annotator_added", "annotator_edited", "annotator_excluded"
 _REVOKED = select(log.c.subject).where(log.c.kind == "token_revoked", log.c.subject.is_not(None))
 
 
-def erase(database: Database, writer: Writer, id_: int, *, actor: str, keep_votes: bool = False) -> str:
-    """Erase an annotator and return the name that replaces theirs.
+def erase(database: Database, writer: Writer, ids: Sequence[int], *, actor: str, keep_votes: bool = False) -> list[str]:
+    """Erase annotators in one transaction, and return the names that replace theirs.
 
     Parameters
     ----------
     database : Database
     writer : Writer
-    id_ : int
-        The annotator.
+    ids : sequence of int
+        The annotators.
     actor : str
         Who erases them.
     keep_votes : bool, default False
         Whether their votes go on counting, without a name. By default they do not count any more.
     """
-    name = writer.run(lambda transaction: _erase(transaction, id_, actor, keep_votes))
+    names = writer.run(lambda transaction: _erase_all(transaction, ids, actor, keep_votes))
     database.purge(("annotator", "log", "vote"))
-    return name
+    return names
 
 
-def _erase(transaction: LogTransaction, id_: int, actor: str, keep_votes: bool) -> str:
+def identified(database: Database) -> list[int]:
+    """Return the annotators who were not erased."""
+    erased = select(log.c.subject).where(log.c.kind == ERASED, log.c.subject.is_not(None))
+    query = select(annotator.c.id).where(annotator.c.id.not_in(erased)).order_by(annotator.c.id)
+    return database.read(lambda connection: list(connection.scalars(query)))
+
+
+def _erase_all(transaction: LogTransaction, ids: Sequence[int], actor: str, keep_votes: bool) -> list[str]:
+    names = [_erase(transaction, id_, actor, keep_votes) for id_ in ids]
+    _redact_log(transaction.connection, dict(zip(ids, names, strict=True)))
+    return [new for _, new in names]
+
+
+def _erase(transaction: LogTransaction, id_: int, actor: str, keep_votes: bool) -> tuple[str, str]:
+    """Erase an annotator from all tables but the details of events; return the old name and the new one."""
     connection = transaction.connection
     old = connection.scalar(select(annotator.c.name).where(annotator.c.id == id_))
     if old is None:
@@ -65,8 +79,7 @@ def _erase(transaction: LogTransaction, id_: int, actor: str, keep_votes: bool) 
         connection.execute(delete(table).where(condition))
     connection.execute(update(annotator).where(annotator.c.id == id_).values(name=new))
     connection.execute(update(vote).where(vote.c.annotator == id_).values(reason="", comment=""))
-    _redact_log(connection, id_, str(old), new)
-    return new
+    return str(old), new
 
 
 def _free_name(connection: Connection, wanted: str) -> str:
@@ -74,17 +87,23 @@ def _free_name(connection: Connection, wanted: str) -> str:
     return next(name for name in (wanted, *(f"{wanted}-{n}" for n in range(2, 10**6))) if name not in taken)
 
 
-def _redact_log(connection: Connection, id_: int, old: str, new: str) -> None:
-    """Remove the annotator's name and metadata, and what was written about them, from the details of events."""
+def _redact_log(connection: Connection, names: Mapping[int, tuple[str, str]]) -> None:
+    """Remove the names and metadata of annotators, and what was written about them, from the details of events."""
     rows = connection.execute(
         select(log.c.seq, log.c.kind, log.c.subject, log.c.detail).where(text(f"log.{IS_EVENT}"), log.c.detail != "{}")
     ).fetchall()
-    their_votes = set(connection.scalars(select(vote.c.seq).where(vote.c.annotator == id_)))
-    changed = []
+    their_votes = {
+        seq for id_ in names for seq in connection.scalars(select(vote.c.seq).where(vote.c.annotator == id_))
+    }
+    new_by_old, changed = dict(names.values()), []
     for seq, kind, subject, stored in rows:
-        about_them = id_ in (seq, subject) and kind in _ABOUT_ANNOTATORS
+        person = names.get(seq if kind == "annotator_added" else subject) if kind in _ABOUT_ANNOTATORS else None
         about_vote = kind in ("undo", "void") and subject in their_votes
-        redacted = to_json(_redact(json.loads(stored), kind, old, new, whole=about_them or about_vote))
+        detail = json.loads(stored)
+        if person is not None or about_vote:
+            redacted = to_json(_redact_whole(detail, kind, "" if person is None else person[1]))
+        else:
+            redacted = to_json(_redact_names(detail, kind, new_by_old))
         if redacted != stored:
             changed.append({"row": seq, "redacted": redacted})
     if changed:
@@ -92,28 +111,35 @@ def _redact_log(connection: Connection, id_: int, old: str, new: str) -> None:
         connection.execute(statement, changed)
 
 
-def _redact(detail: Mapping[str, Any], kind: str, old: str, new: str, *, whole: bool) -> dict[str, Any]:
-    if kind == "annotator_added" and whole:
-        return {"name": new, "metadata": {}}
-    if kind == "annotator_edited" and whole:
-        return {"metadata": {}}
-    if whole:
-        return {**detail, "reason": "erased" if detail.get("reason") == "erased" else ""}
+def _redact_whole(detail: Mapping[str, Any], kind: str, new: str) -> dict[str, Any]:
+    """Return what stays of an event about an annotator, or about the withdrawal of their vote."""
+    # Which text they agreed to identifies nobody, and proves that they did.
+    kept = {key: value for key, value in detail.get("metadata", {}).items() if key == "consent"}
+    if kind == "annotator_added":
+        return {"name": new, "metadata": kept}
+    if kind == "annotator_edited":
+        return {"metadata": kept}
+    return {**detail, "reason": "erased" if detail.get("reason") == "erased" else ""}
+
+
+def _redact_names(detail: Mapping[str, Any], kind: str, new_by_old: Mapping[str, str]) -> dict[str, Any]:
+    """Replace the names of annotators in an event about something else."""
     if kind.startswith("item_"):  # the text of an item is not about its owner
         content = detail.get("content", {})
-        return {**detail, "content": {**content, "owner": new}} if content.get("owner") == old else dict(detail)
-    found = _replace(detail, old, new)
+        owner = content.get("owner")
+        return {**detail, "content": {**content, "owner": new_by_old[owner]}} if owner in new_by_old else dict(detail)
+    found = _replace(detail, new_by_old)
     assert isinstance(found, dict)
     return found
 
 
-def _replace(value: Any, old: str, new: str) -> Any:
-    """Replace a name wherever it is a value."""
+def _replace(value: Any, new_by_old: Mapping[str, str]) -> Any:
+    """Replace names wherever they are a value."""
     if isinstance(value, Mapping):
-        return {key: _replace(inner, old, new) for key, inner in value.items()}
+        return {key: _replace(inner, new_by_old) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_replace(inner, old, new) for inner in value]
-    return new if value == old else value
+        return [_replace(inner, new_by_old) for inner in value]
+    return new_by_old.get(value, value) if isinstance(value, str) else value
 
 
 def data_about(database: Database, id_: int, vote_rows: Callable[[], Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -432,7 +433,53 @@ def assignments_query(last: int) -> Select[Any]:
     )
 
 
-def export_rows(row: Mapping[str, Any], excluded: Mapping[int, str], labels: Labels) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class Versions:
+    """Which version of a study a vote belongs to.
+
+    Parameters
+    ----------
+    settings : list of int
+        The rows of the log that changed the settings, in order.
+    consents : dict of int to list of (int, str)
+        By annotator: the rows that say which text they agreed to, and the versions of these texts.
+    """
+
+    settings: list[int]
+    consents: Mapping[int, list[tuple[int, str]]]
+
+    @classmethod
+    def read(cls, connection: Connection, last: int) -> Versions:
+        """Read the versions up to row `last` of the log."""
+        kinds = ("settings_changed", "annotator_added", "annotator_edited")
+        query = select(log.c.seq, log.c.kind, log.c.subject, log.c.detail).where(
+            text(f"log.{IS_EVENT}"), log.c.kind.in_(kinds), log.c.seq <= last
+        )
+        settings: list[int] = []
+        consents: dict[int, list[tuple[int, str]]] = {}
+        for seq, kind, subject, detail in connection.execute(query.order_by(log.c.seq)):
+            if kind == "settings_changed":
+                settings.append(seq)
+            else:
+                version = str(json.loads(detail).get("metadata", {}).get("consent", ""))
+                consents.setdefault(subject or seq, []).append((seq, version))
+        return cls(settings, consents)
+
+    def settings_of(self, assignment: int) -> int | None:
+        """Return the row of the settings with which a question was asked; None if none were ever changed."""
+        position = bisect_right(self.settings, assignment)
+        return self.settings[position - 1] if position else None
+
+    def consent_of(self, annotator: int, assignment: int) -> str | None:
+        """Return the version of the text to which an annotator had agreed; None if to none."""
+        events = self.consents.get(annotator, [])
+        position = bisect_right(events, assignment, key=lambda event: event[0])
+        return (events[position - 1][1] or None) if position else None
+
+
+def export_rows(
+    row: Mapping[str, Any], excluded: Mapping[int, str], labels: Labels, versions: Versions
+) -> Iterator[dict[str, Any]]:
     """Iterate over the rows of one row of `votes_query`, as they are exported: the main question, then its criteria."""
     question = Question.of_columns(row["left_item"], row["right_item"], row["task"], row["question"])
     answer = {} if row["answer"] is None else json.loads(row["answer"])
@@ -447,8 +494,12 @@ def export_rows(row: Mapping[str, Any], excluded: Mapping[int, str], labels: Lab
         "policy": row["policy"],
         "probability": row["probability"],
     }
+    asked = {
+        "study_version": versions.settings_of(row["assignment"]),
+        "consent": versions.consent_of(row["annotator_id"], row["assignment"]),
+    }
     for criterion, value in values.items():
-        last = {"criterion": criterion, "comment": row["comment"]}
+        last = {"criterion": criterion, "comment": row["comment"], **asked}
         if question.is_pair:
             outcome, gold = row["outcome"] if criterion is None else value, row["gold_item"]
             judged = {"left": row["left"], "right": row["right"], "winner": row.get(outcome, outcome)}

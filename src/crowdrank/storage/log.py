@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -239,8 +241,21 @@ class Log:
         last = self.head() if up_to is None else up_to
         excluded = self._database.read(lambda connection: judgments.excluded_annotators(connection, last))
         labels = self._database.read(judgments.item_labels)
+        versions = self._database.read(lambda connection: judgments.Versions.read(connection, last))
         for row in self._pages(judgments.votes_query(last), vote.c.seq, after):
-            yield from judgments.export_rows(row._mapping, excluded, labels)
+            yield from judgments.export_rows(row._mapping, excluded, labels, versions)
+
+    def votes_by_assignment(self, rows: Sequence[int]) -> Counter[int]:
+        """Count the votes by the last of these rows that came before their question; rows must be in order."""
+
+        def count(connection: Connection) -> Counter[int]:
+            found: Counter[int] = Counter()
+            for start, end in pairwise([*rows, 2**63 - 1]):
+                between = vote.c.assignment.between(start, end - 1)
+                found[start] = connection.scalar(select(func.count()).select_from(vote).where(between)) or 0
+            return found
+
+        return self._database.read(count)
 
     def assignment_rows(self, up_to: int | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over all assignments for an export, answered or not; read page by page."""

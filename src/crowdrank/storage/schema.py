@@ -2,8 +2,9 @@
 
 `log` has one row per event, numbered without gaps. The frequent events, assignments and votes, have typed tables with
 the same key; a trigger writes their row of `log`. Triggers also reject every change to `log` and the typed tables (see
-`migrations/versions/first.py`), except that texts are removed when a person is erased (`third.py`). Only `lease`,
-`session`, `rate_limit` and `visit` change, because their rows are temporary.
+`migrations/versions/first.py`), except that texts are removed when a person is erased (`third.py`). The others
+change: `lease`, `session`, `account_session`, `rate_limit` and `visit` are temporary, and `account` has credentials,
+which must not be kept. What is done to accounts is in the log as well.
 Times are microseconds since 1970.
 """
 
@@ -26,7 +27,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION = "0003"
+SCHEMA_VERSION = "0004"
 """The last migration of these tables."""
 
 SUBJECTS = {
@@ -63,6 +64,9 @@ OUTCOMES = ("left", "right", "tie", "both_bad", "skip", "answered")
 """Outcomes of a vote. The answer to a task other than a pair is in the column `answer`."""
 TASKS = ("pair", "rating", "ranking", "best-worst", "choice")
 ROLES = ("annotator", "admin", "join")
+ACCOUNT_ROLES = ("owner", "editor", "viewer")
+"""Roles of organisers: owners do everything, editors change the study, viewers only look."""
+MAX_ACCOUNT_NAME = 100
 
 metadata = MetaData(
     naming_convention={
@@ -249,6 +253,38 @@ session = Table(
     Column("token", _number, ForeignKey("token.seq"), nullable=False, index=True),
     Column("opened_at", _number, nullable=False),
     Column("expires_at", _number, nullable=False),
+)
+
+account = Table(
+    "account",
+    metadata,
+    _log_key("id"),
+    Column(
+        "name",
+        Text,
+        CheckConstraint(f"length(name) BETWEEN 1 AND {MAX_ACCOUNT_NAME}", name="name"),
+        nullable=False,
+        unique=True,
+    ),
+    Column("role", Text, CheckConstraint(_one_of("role", ACCOUNT_ROLES), name="role"), nullable=False),
+    Column("password", Text),  # an argon2 hash with its parameters; none before the invitation is accepted
+    Column("totp", Text),  # the sealed secret of one-time codes
+    Column("totp_step", _number, nullable=False, server_default=text("0")),  # the step of the last code that was used
+    Column(
+        "invitation", LargeBinary, CheckConstraint("length(invitation) = 32", name="invitation"), unique=True
+    ),  # the hash of a link that sets a new password
+    Column("invited_until", _number),
+)
+
+account_session = Table(
+    "account_session",
+    metadata,
+    Column("hash", LargeBinary, CheckConstraint("length(hash) = 32", name="hash"), primary_key=True),
+    Column("account", _number, ForeignKey("account.id"), nullable=False, index=True),
+    Column("opened_at", _number, nullable=False),
+    Column("seen_at", _number, nullable=False),
+    Column("expires_at", _number, nullable=False),
+    Column("client", Text, nullable=False, server_default=text("''")),
 )
 
 rate_limit = Table(

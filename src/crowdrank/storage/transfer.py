@@ -14,6 +14,8 @@ from crowdrank.storage.access import ENVIRONMENT, key_of, store_key
 from crowdrank.storage.database import Database, UnavailableError, upgrade
 from crowdrank.storage.schema import (
     APPEND_ONLY,
+    account,
+    account_session,
     annotator,
     assignment,
     identity,
@@ -37,8 +39,8 @@ _TABLE_OF_KIND = {
 }
 """Events with a row in another table. Votes and assignments write their row of the log by a trigger."""
 _LOGGED = {"assignment": assignment, "vote": vote}
-_TEMPORARY = (lease, session, visit)
-"""Tables that are not part of the log: open questions, signed-in people, recent addresses."""
+_OTHERS = (account, account_session, lease, session, visit)
+"""Tables that are not part of the log: credentials, signed-in people, open questions, recent addresses."""
 
 
 def transfer(source: str | Path, target: str | Path, *, timeout: float = 30.0) -> int:
@@ -67,7 +69,7 @@ def transfer(source: str | Path, target: str | Path, *, timeout: float = 30.0) -
         head = one.read(_head)
         with one.reading() as reader, other.writing() as writer:
             _copy_log(reader, writer, head)
-            for table in _TEMPORARY:
+            for table in _OTHERS:
                 _copy_table(reader, writer, table)
             _copy_identity(reader, writer)
         _copy_key(one, other)
@@ -83,7 +85,7 @@ def transfer(source: str | Path, target: str | Path, *, timeout: float = 30.0) -
 def check_equal(one: Database, other: Database) -> None:
     """Raise UnavailableError unless all rows of the log and its tables are the same in both databases."""
     with one.reading() as left, other.reading() as right:
-        for table in APPEND_ONLY:
+        for table in (*APPEND_ONLY, account):
             for a, b in zip(_rows(left, table), _rows(right, table), strict=False):
                 if a != b:
                     number = next(iter(a.values()))

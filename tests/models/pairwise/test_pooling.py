@@ -185,3 +185,13 @@ def test_ties_of_an_arena_are_predicted_as_well_as_published():
         losses.append(-float(kept.weights @ chosen / kept.weights.sum()))
     assert round(losses[0], 4) <= 1.0100
     assert losses[1] <= 1.0080
+
+
+def test_many_votes_on_few_items_without_ties_are_pooled():
+    """Bradley-Terry counts such votes in a table of wins, which partial pooling cannot use."""
+    rng = np.random.default_rng(3)
+    left, right = np.array(["a", "b", "c"] * 60), np.array(["b", "c", "a"] * 60)
+    votes = Comparisons.of(left, right, np.where(rng.random(180) < 0.7, left, right), query=["x", "y"] * 90)
+    ranking = BradleyTerry(pooling="partial").fit(votes)
+    assert sorted(ranking.overall.items.labels) == ["a", "b", "c"]
+    assert np.isfinite(ranking.scores).all()

@@ -114,8 +114,8 @@ def _read_surveymonkey(source: Source) -> SourceTable:
     """Name the columns by question and choice: the question is above the first of its choices only."""
     table = source.table
     frame = table.load(table.columns, None)
-    choices = [str(cell or "").strip() for cell in frame.row(0)] if frame.height else []
-    second = bool(choices) and choices[0] == ""
+    choices = [str(cell or "").strip() for cell in (frame.row(0) if frame.height else frame.columns)]
+    second = choices[0] == ""
     names, question = [], ""
     for column, choice in zip(frame.columns, choices, strict=True):
         bare = re.sub(r" ?\(column \d+\)$", "", column)

@@ -23,6 +23,7 @@ from crowdrank.models.base import (
 )
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.crowd import (
+    MapEstimate,
     Priors,
     Ties,
     build_crowd_ranking,
@@ -142,7 +143,11 @@ class FactorBT(IterativeModel):
         spread = self.feature_weight_scale
         spread = weight_spread(comparisons, columns) if spread == "auto" else spread
         priors = Priors(scale=self.prior_scale, logit=self.attention_prior, feature_weight=spread)
-        estimate = fit_map(self, comparisons, FACTOR_BT, priors, options, encoder, ties=self.ties, solver=self.solver)
+
+        def fit(comparisons: Comparisons, options: FitOptions) -> MapEstimate:
+            return fit_map(self, comparisons, FACTOR_BT, priors, options, encoder, ties=self.ties, solver=self.solver)
+
+        estimate = fit(comparisons, options)
 
         def estimates() -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
             weights, errors = estimate.parts[2], estimate.annotator_errors[:, 1:]
@@ -153,7 +158,10 @@ class FactorBT(IterativeModel):
 
         sizes = {f"{FEATURE_UNIT_PREFIX}{name}": unit for name, unit in units.items() if unit != 1}
         estimated = {} if spread == self.feature_weight_scale else {"feature_weight_scale": spread}
-        return replace(build_crowd_ranking(self, estimate, estimates), parameters=sizes | estimated)
+        ranking = build_crowd_ranking(
+            self, estimate, estimates, refit=lambda tossed: fit(tossed, FitOptions(engine=options.engine))
+        )
+        return replace(ranking, parameters=sizes | estimated)
 
     def _fit_published(self, comparisons: Comparisons, encoder: ScaledFeatures) -> Ranking:
         """The paper's procedure; uncertainty by resampling."""

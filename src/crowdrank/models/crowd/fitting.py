@@ -24,6 +24,7 @@ from crowdrank.errors import SettingError
 from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize, maximize_nonlinear_cg
 from crowdrank.models.base import FitOptions, IterativeModel, Model, SolverSettings, build_ranking, with_annotators
+from crowdrank.models.coin_tosses import calibrate_on_coin_tosses
 from crowdrank.models.crowd import likelihood
 from crowdrank.models.crowd import objective as crowd_objective
 from crowdrank.models.crowd.encoding import (
@@ -123,16 +124,35 @@ class MapEstimate:
         return np.column_stack((logits, feature_weights))[:people]
 
 
-def build_crowd_ranking(model: Model, estimate: MapEstimate, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
-    """The ranking of an estimate, with the annotators if they have names."""
+def build_crowd_ranking(
+    model: Model,
+    estimate: MapEstimate,
+    estimates: Callable[[], Mapping[str, Any]],
+    refit: Callable[[Comparisons], MapEstimate] | None = None,
+) -> Ranking:
+    """The ranking of an estimate, with the annotators if they have names.
+
+    With `refit`, which fits other answers to the same questions, errors are calibrated on coin tosses.
+    """
     found = estimate.found
+
+    def calibrated() -> Uncertainty:
+        def tossed(comparisons: Comparisons) -> tuple[FloatArray, FloatArray]:
+            assert refit is not None
+            again = refit(comparisons)
+            return again.parts[0], again.uncertainty().std_error
+
+        comparisons = estimate.comparisons
+        centred = comparisons.items.centre(estimate.parts[0])
+        return calibrate_on_coin_tosses(comparisons, centred, estimate.uncertainty(), tossed, estimate.seed)
+
     ranking = build_ranking(
         model,
         estimate.comparisons,
         estimate.parts[0],
         log_likelihood=estimate.curvature.derivatives.value,
         convergence=Convergence(found.converged, found.steps, found.distance),
-        measure=estimate.uncertainty,
+        measure=estimate.uncertainty if refit is None else calibrated,
     )
     return with_annotators(ranking, estimate.comparisons, estimates)
 

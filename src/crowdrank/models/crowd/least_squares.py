@@ -13,7 +13,7 @@ from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.inference.curvature import conjugate_gradients
-from crowdrank.models.crowd_agg.crowd_agg import compare_scores
+from crowdrank.models.crowd.crowd_agg import compare_scores
 
 # Up to this many items the normal equations are factored; beyond it, conjugate gradients are faster.
 MAX_FACTORED_ITEMS = 2_000

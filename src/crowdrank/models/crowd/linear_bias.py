@@ -24,6 +24,7 @@ from crowdrank.models.base import (
     require_kind,
     with_annotators,
 )
+from crowdrank.models.coin_tosses import calibrate_on_coin_tosses
 from crowdrank.models.crowd.least_squares import Laplacian, SignedPairs
 from crowdrank.models.pairwise.likelihood import Pairs
 from crowdrank.results import Convergence, Ranking, Uncertainty
@@ -92,20 +93,34 @@ class LinearBias(Model):
                 "The judgments do not say which items were left and right: use a model without position bias."
             )
         check_connected(diagnose(comparisons), has_prior=True)
-        problem = LassoProblem(comparisons, self.prior_scale)
-        fitted = problem.choose_penalty() if self.penalty is None else problem.fit(self.penalty)
+        problem, fitted = self._solve(comparisons)
         parameters = {"penalty": fitted.penalty, "noise": fitted.noise}
         if comparisons.annotator is None:
             parameters["bias"] = float(fitted.biases[0])
+
+        def measure() -> Uncertainty:
+            plain = problem.uncertainty(fitted, self.seed, options.engine)
+            return calibrate_on_coin_tosses(
+                comparisons, comparisons.items.centre(fitted.scores), plain, tossed, self.seed
+            )
+
+        def tossed(others: Comparisons) -> tuple[FloatArray, FloatArray]:
+            problem, fitted = self._solve(others)
+            return fitted.scores, problem.uncertainty(fitted, self.seed, options.engine).std_error
+
         ranking = build_ranking(
             self,
             comparisons,
             fitted.scores,
             parameters=parameters,
             convergence=fitted.convergence,
-            measure=lambda: problem.uncertainty(fitted, self.seed, options.engine),
+            measure=measure,
         )
         return with_annotators(ranking, comparisons, lambda: {"bias": problem.interval(fitted)})
+
+    def _solve(self, comparisons: Comparisons) -> tuple[LassoProblem, LassoFit]:
+        problem = LassoProblem(comparisons, self.prior_scale)
+        return problem, problem.choose_penalty() if self.penalty is None else problem.fit(self.penalty)
 
 
 class LassoFit(NamedTuple):

@@ -27,6 +27,7 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.bootstrap import bootstrap
+from crowdrank.models.coin_tosses import calibrate_on_coin_tosses
 from crowdrank.models.crowd import Ties, check_ties, interval, mpm_likelihood, select_judgments
 from crowdrank.models.crowd.encoding import agreement_logits, encode_answers, initial_scores, is_reversed
 from crowdrank.models.crowd.fitting import MAX_INVERTED_ITEMS, MAX_STEP
@@ -105,19 +106,26 @@ class MPM(Model):
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
         check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
-        answers = self._answers(comparisons)
-        objective = self._objective(answers, comparisons, options.engine)
-        shards = options.engine.load(answers)
-        found = _maximum(answers, shards, objective, comparisons.items, self.tolerance, self.max_steps)
-        estimate = Estimate(found, objective, comparisons.items, self.seed)
-        exact, refit = len(comparisons.items) <= MAX_INVERTED_ITEMS, self._refit(found, options.engine)
+        estimate = self._estimate(comparisons, options.engine)
+        found = estimate.found
+
+        def measure() -> Uncertainty:
+            if len(comparisons.items) > MAX_INVERTED_ITEMS:
+                return bootstrap(comparisons, self._refit(found, options.engine), seed=self.seed)
+            scores = comparisons.items.centre(estimate.scores)
+            return calibrate_on_coin_tosses(comparisons, scores, estimate.uncertainty(), tossed, self.seed)
+
+        def tossed(others: Comparisons) -> tuple[FloatArray, FloatArray]:
+            again = self._estimate(others, options.engine)
+            return again.scores, again.uncertainty().std_error
+
         ranking = build_ranking(
             self,
             comparisons,
             estimate.scores,
             log_likelihood=estimate.curvature.value,
             convergence=Convergence(found.converged, found.steps, found.distance),
-            measure=estimate.uncertainty if exact else lambda: bootstrap(comparisons, refit, seed=self.seed),
+            measure=measure,
         )
         return with_annotators(ranking, comparisons, lambda: {"adherence": estimate.adherence})
 
@@ -127,6 +135,13 @@ class MPM(Model):
         return outcome_probabilities(
             margin * ranking.annotators.estimate("adherence")[comparisons.annotator], 0.0, LOGISTIC
         )
+
+    def _estimate(self, comparisons: Comparisons, engine: Engine) -> Estimate:
+        answers = self._answers(comparisons)
+        objective = self._objective(answers, comparisons, engine)
+        shards = engine.load(answers)
+        found = _maximum(answers, shards, objective, comparisons.items, self.tolerance, self.max_steps)
+        return Estimate(found, objective, comparisons.items, self.seed)
 
     def _answers(self, comparisons: Comparisons) -> Answers:
         return encode_answers(comparisons, ties=self.ties)

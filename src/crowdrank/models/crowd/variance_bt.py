@@ -11,7 +11,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
-from crowdrank.models.crowd import Priors, Ties, build_crowd_ranking, check_ties, fit_map, select_judgments
+from crowdrank.models.crowd import MapEstimate, Priors, Ties, build_crowd_ranking, check_ties, fit_map, select_judgments
 from crowdrank.models.crowd.likelihood import VARIANCE_BT
 from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.results import Ranking
@@ -78,8 +78,17 @@ class VarianceBT(IterativeModel):
         comparisons = require_kind(Comparisons, judgments, self)
         check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, logit=(0.0, self.precision_scale))
-        estimate = fit_map(self, comparisons, VARIANCE_BT, priors, options, ties=self.ties)
-        return build_crowd_ranking(self, estimate, lambda: {"precision": estimate.logit_interval(np.exp)})
+
+        def fit(comparisons: Comparisons, options: FitOptions) -> MapEstimate:
+            return fit_map(self, comparisons, VARIANCE_BT, priors, options, ties=self.ties)
+
+        estimate = fit(comparisons, options)
+        return build_crowd_ranking(
+            self,
+            estimate,
+            lambda: {"precision": estimate.logit_interval(np.exp)},
+            refit=lambda tossed: fit(tossed, FitOptions(engine=options.engine)),
+        )
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison, as columns. Ties have probability 0."""

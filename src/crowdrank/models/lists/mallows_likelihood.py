@@ -44,6 +44,13 @@ def expected_distance(theta: Any, items: Any) -> FloatArray:
     return np.asarray(np.where(theta > 0, pair_count(items) - near, near))
 
 
+def expected_distance_by_size(theta: FloatArray, largest: int) -> FloatArray:
+    """E(d) for every number of items from 0 to `largest`: one row per θ. All of them cost as much as the largest."""
+    means = np.cumsum(_means(-np.abs(theta)[:, None], np.arange(2, max(largest, 1) + 1)), axis=1)
+    near = np.pad(means, ((0, 0), (2, 0)))[:, : largest + 1]
+    return np.asarray(np.where(theta[:, None] > 0, pair_count(np.arange(largest + 1)) - near, near))
+
+
 def estimate_theta(distance: float, items: Any, weight: Any = 1.0) -> float:
     """Maximum-likelihood θ: the one at which Σ weight·E(d) equals the observed total distance.
 

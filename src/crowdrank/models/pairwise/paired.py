@@ -376,6 +376,12 @@ def reduce(comparisons: Comparisons, formula: int) -> Any:
     if few and formula == LOGISTIC and comparisons.storage is None:
         given = comparisons.left, comparisons.right, comparisons.outcome
         return WinMatrix.of(size, *given, comparisons.weight)
+    return reduce_to_pairs(comparisons, formula)
+
+
+def reduce_to_pairs(comparisons: Comparisons, formula: int) -> Any:
+    """The same, where the likelihood has terms of single comparisons: rows of left and right, or one per pair."""
+    cells = len(comparisons.items) ** 2
     counting = -(-cells // MAX_CELLS)  # passes over the rows
     if cells * counting <= 2 * len(comparisons):
         return comparisons.map_count_chunks(partial(pairs_of_counts, formula=formula))

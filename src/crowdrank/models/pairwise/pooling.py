@@ -32,7 +32,7 @@ from crowdrank.models.pairwise.paired import (
     Objective,
     PairwiseModel,
     choose_formula,
-    reduce,
+    reduce_to_pairs,
 )
 from crowdrank.models.pairwise.spread import (
     DEVIATION_SPREAD_PRIOR,
@@ -296,7 +296,7 @@ def fit_with_effects(model: PairwiseModel, comparisons: Comparisons, options: Fi
             f"{MAX_PARAMETERS:,} can be estimated together."
         )
     check_connected(diagnose(_by_label(comparisons, layout) if pooled else comparisons), has_prior=True)
-    held = options.engine.load(reduce(comparisons, formula))
+    held = options.engine.load(reduce_to_pairs(comparisons, formula))
     plain = Objective(held, comparisons.items, formula, None, 0.0)
     start = plain.start(tie_share, options.init)
     if formula == THRESHOLD:

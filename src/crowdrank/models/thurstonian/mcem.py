@@ -97,8 +97,16 @@ def e_step(
     return draws
 
 
-def expertise_derivatives(layout: Layout, draws: Draws, expertise: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+class ExpertiseDerivatives(NamedTuple):
     """The terms of Q (7) in τ with first and second derivatives (21, 22), as annotators × domains."""
+
+    value: AnyArray
+    gradient: AnyArray
+    curvature: AnyArray
+
+
+def expertise_derivatives(layout: Layout, draws: Draws, expertise: AnyArray) -> ExpertiseDerivatives:
+    """The terms of Q in τ; most of the time of an M-step."""
     value, gradient, curvature = (np.zeros(expertise.shape) for _ in range(3))
     _expertise_derivatives(
         expertise,
@@ -111,20 +119,26 @@ def expertise_derivatives(layout: Layout, draws: Draws, expertise: AnyArray) -> 
         gradient,
         curvature,
     )
-    return value, gradient, curvature
+    return ExpertiseDerivatives(value, gradient, curvature)
 
 
 def update_expertise(
-    layout: Layout, draws: Draws, expertise: AnyArray, steps: int, max_step: float = math.inf
+    layout: Layout,
+    draws: Draws,
+    expertise: AnyArray,
+    steps: int,
+    max_step: float = math.inf,
+    first: ExpertiseDerivatives | None = None,
 ) -> AnyArray:
-    """Newton steps for all τ at once, each at most `max_step` long.
+    """Newton steps for all τ at once, each at most `max_step` long; `first` are the derivatives at the start, if known.
 
     Q is concave in each τ, so the sign of its gradient brackets the optimum: a step that would leave the bracket halves
     it instead. A τ without judgments stays where it is.
     """
     low, high = np.full(expertise.shape, -MAX_EXPERTISE), np.full(expertise.shape, MAX_EXPERTISE)
     for _ in range(steps):
-        _, gradient, curvature = expertise_derivatives(layout, draws, expertise)
+        _, gradient, curvature = first or expertise_derivatives(layout, draws, expertise)
+        first = None
         low, high = np.where(gradient > 0, expertise, low), np.where(gradient < 0, expertise, high)
         proposal = expertise + np.clip(gradient / np.maximum(-curvature, 1e-100), -max_step, max_step)
         inside = (low < proposal) & (proposal < high) | (gradient == 0)
@@ -137,9 +151,9 @@ def clip_expertise(expertise: AnyArray) -> AnyArray:
     return np.asarray(np.copysign(np.clip(np.abs(expertise), MIN_EXPERTISE, MAX_EXPERTISE), expertise))
 
 
-def log_joint(layout: Layout, draws: Draws, parameters: Parameters) -> float:
-    """Mean of ln P(D, Z | Θ) (6) over the draws."""
-    value, _, _ = expertise_derivatives(layout, draws, parameters.expertise)
+def log_joint(layout: Layout, draws: Draws, parameters: Parameters, terms: ExpertiseDerivatives | None = None) -> float:
+    """Mean of ln P(D, Z | Θ) (6) over the draws; `terms` are those in τ, if known."""
+    value, _, _ = terms or expertise_derivatives(layout, draws, parameters.expertise)
     log_prior = np.log(parameters.domain_probs[draws.domain]).sum() / len(draws.domain)
     variance = parameters.difficulty[np.searchsorted(layout.item_starts, layout.utility_item, side="right") - 1]
     noise_square = np.mean((draws.perceived - parameters.scores[layout.utility_item]) ** 2, axis=0)
@@ -150,14 +164,18 @@ def log_joint(layout: Layout, draws: Draws, parameters: Parameters) -> float:
 
 def inverse_mills_scalar(x: float) -> float:
     """φ(x) / Φ(x), which is f(−x) of (23), accurate in both tails."""
+    return _inverse_mills(x, log_normal_cdf_scalar(x))
+
+
+def _inverse_mills(x: float, log_cdf: float) -> float:
     if x > -35.0:
-        return math.exp(-0.5 * x * x - HALF_LOG_TWO_PI - log_normal_cdf_scalar(x))
+        return math.exp(-0.5 * x * x - HALF_LOG_TWO_PI - log_cdf)
     # Asymptotic series of the Mills ratio: log Φ loses digits this far out.
     y = 1.0 / (x * x)
     return -x / (1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y)))
 
 
-@compiled(log_normal_cdf_scalar, inverse_mills_scalar)
+@compiled(log_normal_cdf_scalar, _inverse_mills)
 def _expertise_derivatives(  # type: ignore[no-untyped-def]
     expertise, domains, perceived, winner, loser, annotator, judgment_starts, value, gradient, curvature
 ):
@@ -168,8 +186,9 @@ def _expertise_derivatives(  # type: ignore[no-untyped-def]
                 k = annotator[row]
                 difference = ROOT_HALF * (perceived[draw, winner[row]] - perceived[draw, loser[row]])
                 x = expertise[k, m] * difference
-                f = inverse_mills_scalar(x)
-                value[k, m] += log_normal_cdf_scalar(x)
+                log_cdf = log_normal_cdf_scalar(x)
+                f = _inverse_mills(x, log_cdf)
+                value[k, m] += log_cdf
                 gradient[k, m] += difference * f
                 curvature[k, m] -= difference * difference * f * max(f + x, 0.0)
     value /= len(domains)
@@ -403,10 +422,11 @@ class MonteCarloEM:
                 # All τ are still equal, so the perceived utilities did not depend on the domains.
                 latent.domain[:] = domain_path[0]
                 draws = draws._replace(domain=np.tile(domain_path[0], (self.sweeps, 1)))
-            values.append(log_joint(layout, draws, parameters))
+            terms = expertise_derivatives(layout, draws, parameters.expertise)
+            values.append(log_joint(layout, draws, parameters, terms))
             membership = np.mean(draws.domain[..., None] == np.arange(self.domains), axis=0)
             before = parameters
-            updated = self._m_step(layout, items, draws, parameters, membership)
+            updated = self._m_step(layout, items, draws, parameters, membership, terms)
             parameters, latent = _rescale(updated, latent, layout, items)
             domain_path.append(np.argmax(membership, axis=1))
             same = np.array_equal(domain_path[-1][has_judgments], domain_path[-2][has_judgments])
@@ -435,7 +455,13 @@ class MonteCarloEM:
         return _rescale(Parameters(scores, np.ones(queries), domain_probs, expertise), latent, layout, items)
 
     def _m_step(
-        self, layout: Layout, items: Items, draws: Draws, parameters: Parameters, membership: FloatArray
+        self,
+        layout: Layout,
+        items: Items,
+        draws: Draws,
+        parameters: Parameters,
+        membership: FloatArray,
+        terms: ExpertiseDerivatives | None = None,
     ) -> Parameters:
         """The M-step (18) to (22). An item without judgments gets the mean of its query."""
         queries, query = len(items.queries), items.query[layout.utility_item]
@@ -448,7 +474,7 @@ class MonteCarloEM:
         if self.difficulty == "each":
             difficulty = _mean_by(query, noise_square, queries, overall)
         difficulty = np.maximum(difficulty, _MIN_DIFFICULTY * difficulty.mean())
-        expertise = update_expertise(layout, draws, parameters.expertise, 1, max_step=1.0)
+        expertise = update_expertise(layout, draws, parameters.expertise, 1, max_step=1.0, first=terms)
         return Parameters(scores, difficulty, membership.mean(axis=0), expertise)
 
 

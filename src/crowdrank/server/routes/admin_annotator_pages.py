@@ -10,21 +10,29 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crowdrank.server import admin_actions, annotator_summaries, files, quarantine
+from crowdrank.server import admin_actions, annotator_summaries, files, onboarding, quarantine
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import uploaded_table
 from crowdrank.server.projection import Projection
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, is_checked, parse_integer, public_url, redirect
 from crowdrank.server.routes.board import board_token
-from crowdrank.server.service import Service, admin_name, service_of
+from crowdrank.server.service import Service, service_of
 from crowdrank.storage import TASK_TYPES
 from crowdrank.storage.judgments import OUTCOME_CODES, iso_time
 
 router = APIRouter(include_in_schema=False)
 _OUTCOMES = {code: name for name, code in OUTCOME_CODES.items()}
 _MAX_VOTES = 200
-_NOTICES = {"exclude": "excluded", "include": "included", "void": "voided", "quota": "saved", "erase": "erased"}
+_NOTICES = {
+    "exclude": "excluded",
+    "include": "included",
+    "pause": "person_paused",
+    "resume": "person_resumed",
+    "void": "voided",
+    "quota": "saved",
+    "erase": "erased",
+}
 
 
 @router.get("/admin/annotators")
@@ -58,6 +66,8 @@ def annotator(request: Request, id_: int) -> Response:
         admin=True,
         csrf=session.csrf,
         annotator=summary,
+        panel=admin_actions.get_annotator(service, id_).metadata.get("panel") if session.role != "viewer" else None,
+        practice=onboarding.practice_summary(service, id_),
         ranks=annotator_summaries.ranks_without(board, name),
         votes=_latest_votes(service, id_),
     )
@@ -66,9 +76,11 @@ def annotator(request: Request, id_: int) -> Response:
 @router.post("/admin/annotators/{id_}/{action}")
 def change_annotator(request: Request, id_: int, action: str, form: Form) -> Response:
     service = service_of(request)
-    actor = service.admin(request, form.csrf)
+    actor = service.admin(request, form.csrf, needs="owner" if action == "erase" else None)
     if action in ("exclude", "include"):
         admin_actions.set_excluded(service, id_, action == "exclude", actor, form["reason"])
+    elif action in ("pause", "resume"):
+        admin_actions.set_paused(service, id_, form["reason"] if action == "pause" else None, actor)
     elif action == "void":
         admin_actions.void_all_votes(service, id_, actor, form["reason"])
     elif action == "quota":
@@ -100,7 +112,7 @@ def create_links(request: Request, form: Form) -> Response:
     """Add annotators by name or from a table, and show their links, which cannot be read again later."""
     service = service_of(request)
     session = service.authenticator.admin(request, form.csrf)
-    new = admin_actions.add_annotators(service, _names_and_quotas(form), admin_name(session))
+    new = admin_actions.add_annotators(service, _names_and_quotas(form), session.actor)
     return _links_page(request, session.csrf, {one["id"]: one["token"] for one in new})
 
 
@@ -141,11 +153,11 @@ def change_link(request: Request, id_: int, action: str, form: Form) -> Response
     service = service_of(request)
     session = service.authenticator.admin(request, form.csrf)
     if action == "replace":
-        token = admin_actions.replace_token(service, id_, admin_name(session))
+        token = admin_actions.replace_token(service, id_, session.actor)
         return _links_page(request, session.csrf, {id_: token})
     if action != "revoke":
         raise RequestError(404, "This page does not exist.")
-    admin_actions.revoke_token(service, id_, admin_name(session))
+    admin_actions.revoke_token(service, id_, session.actor)
     return redirect("/admin/links", "revoked")
 
 

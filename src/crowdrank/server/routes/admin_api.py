@@ -12,9 +12,10 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from crowdrank.server import admin_actions, annotator_summaries, files
+from crowdrank.server import admin_actions, annotator_summaries, files, joining
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import parse_item
+from crowdrank.server.privacy import study_versions
 from crowdrank.server.routes import BOARD_WAIT
 from crowdrank.server.routes.judging_api import RequestBody, bearer, error_responses
 from crowdrank.server.service import Service, service_of
@@ -34,7 +35,7 @@ class NewItemBody(RequestBody):
     label: _Name
     query: Annotated[str, Field(max_length=300)] = ""
     body: _Text | None = None
-    kind: Literal["text", "markdown", "image", "link"] | None = None
+    kind: Literal["text", "markdown", "image", "audio", "video", "html", "link"] | None = None
     context: _Text | None = None
     group: Annotated[str, Field(max_length=300)] | None = None
     owner: Annotated[str, Field(max_length=300)] | None = None
@@ -46,7 +47,7 @@ class NewItemsBody(RequestBody):
 
 class ItemChangeBody(RequestBody):
     body: _Text | None = None
-    kind: Literal["text", "markdown", "image", "link"] | None = None
+    kind: Literal["text", "markdown", "image", "audio", "video", "html", "link"] | None = None
     context: _Text | None = None
     group: Annotated[str, Field(max_length=300)] | None = None
     owner: Annotated[str, Field(max_length=300)] | None = None
@@ -65,6 +66,7 @@ class NewAnnotatorsBody(RequestBody):
 
 class AnnotatorChangeBody(RequestBody):
     excluded: bool | None = None
+    paused: bool | None = Field(None, description="Whether they get no questions for now. Their votes count.")
     reason: Annotated[str, Field(max_length=500)] = ""
     quota: Annotated[int, Field(ge=0, le=10**9)] | None = None
     revoke: bool = False
@@ -117,11 +119,11 @@ def change_item(request: Request, id_: Id, given: ItemChangeBody) -> Response:
 
 
 @router.post("/media", responses=error_responses(400, 401, 403))
-def upload_image(request: Request, file: Annotated[UploadFile, File()]) -> Response:
-    """Upload an image (PNG, JPEG, GIF, WebP). Use the returned name as the `body` of an item."""
+def upload_media(request: Request, file: Annotated[UploadFile, File()]) -> Response:
+    """Upload an image, a sound or a video. Use the returned name as the `body` of an item."""
     service = service_of(request)
     actor = service.admin(request)
-    return JSONResponse({"body": admin_actions.upload_image(service, file.filename or "", file.file.read(), actor)})
+    return JSONResponse({"body": admin_actions.upload_media(service, file.filename or "", file.file.read(), actor)})
 
 
 @router.get("/annotators", responses=_ERRORS)
@@ -144,13 +146,15 @@ def add_annotators(request: Request, given: NewAnnotatorsBody) -> Response:
 
 @router.patch("/annotators/{id_}", responses=_ERRORS_BY_ID)
 def change_annotator(request: Request, id_: Id, given: AnnotatorChangeBody) -> Response:
-    """Exclude or include an annotator, set their quota, revoke or replace their link."""
+    """Exclude or include an annotator, pause them, set their quota, revoke or replace their link."""
     service = service_of(request)
     actor = service.admin(request)
     admin_actions.get_annotator(service, id_)
     result: dict[str, Any] = {"id": id_}
     if given.excluded is not None:
         admin_actions.set_excluded(service, id_, given.excluded, actor, given.reason)
+    if given.paused is not None:
+        admin_actions.set_paused(service, id_, given.reason if given.paused else None, actor)
     if "quota" in given.model_fields_set:
         admin_actions.set_quota(service, id_, given.quota, actor)
     if given.reissue:
@@ -165,7 +169,7 @@ def change_annotator(request: Request, id_: Id, given: AnnotatorChangeBody) -> R
 def annotator_data(request: Request, id_: Id) -> Response:
     """Return everything that is stored about an annotator, for them to read."""
     service = service_of(request)
-    data = admin_actions.data_about(service, id_, service.admin(request))
+    data = admin_actions.data_about(service, id_, service.admin(request, needs="editor"))
     headers = {"Content-Disposition": f'attachment; filename="annotator-{id_}.json"'}
     return JSONResponse(data, headers=headers)
 
@@ -174,7 +178,8 @@ def annotator_data(request: Request, id_: Id) -> Response:
 def erase_annotator(request: Request, id_: Id, given: ErasureBody) -> Response:
     """Erase what identifies an annotator. It cannot be reverted."""
     service = service_of(request)
-    name = admin_actions.erase_annotator(service, id_, service.admin(request), keep_votes=given.keep_votes)
+    actor = service.admin(request, needs="owner")
+    name = admin_actions.erase_annotator(service, id_, actor, keep_votes=given.keep_votes)
     return JSONResponse({"id": id_, "name": name})
 
 
@@ -209,20 +214,37 @@ def stream_votes(
     request: Request,
     suffix: Literal["jsonl", "csv"],
     counting: Annotated[bool, Query(description="Only votes that count.")] = False,
+    identities: Annotated[bool, Query(description="With the ids by which panels know people.")] = False,
 ) -> Response:
     """Stream all votes. In CSV, text that a spreadsheet would read as a formula gets a leading apostrophe."""
     service = service_of(request)
-    actor = service.admin(request)
-    service.collection.log.note("votes exported", actor=actor, detail={"format": suffix})
+    actor = service.admin(request, needs="owner" if identities else None)
+    asked_for = {"identities": True} if identities else {}
+    service.collection.log.note("votes exported", actor=actor, detail={"format": suffix, **asked_for})
     rows: Iterator[dict[str, Any]] = service.collection.log.vote_rows()
+    columns = _columns(service)
+    if identities:
+        ids, columns = joining.panel_ids(service), (*columns, "panel_id")
+        rows = ({**row, "panel_id": ids.get(row["annotator"], "")} for row in rows)
     selected = files.counted(rows) if counting else rows
-    lines = files.as_csv(selected, _columns(service)) if suffix == "csv" else files.as_jsonl(selected)
+    lines = files.as_csv(selected, columns) if suffix == "csv" else files.as_jsonl(selected)
     headers = {"Content-Disposition": f'attachment; filename="votes.{suffix}"'}
     return StreamingResponse(lines, media_type=_FORMATS[f".{suffix}"], headers=headers)
 
 
 def _columns(service: Service) -> tuple[str, ...]:
     return files.columns_of(task_type(service.projection.catch_up().settings.task.type).kind)
+
+
+@router.get("/participants.csv", responses=error_responses(401, 403))
+def export_participants(request: Request) -> Response:
+    """Return who came from a recruitment panel, with the ids that it knows them by, for paying them."""
+    service = service_of(request)
+    actor = service.admin(request, needs="owner")
+    service.collection.log.note("participants of panels exported", actor=actor)
+    text = "".join(files.as_csv(joining.participants(service), joining.PARTICIPANT_COLUMNS))
+    headers = {"Content-Disposition": 'attachment; filename="participants.csv"'}
+    return Response(text, media_type=_FORMATS[".csv"], headers=headers)
 
 
 @router.get("/export.parquet", responses=_ERRORS)
@@ -264,8 +286,17 @@ def settings(request: Request) -> Response:
 def change_settings(request: Request, given: dict[str, Any]) -> Response:
     """Replace some settings. Tables are merged key by key."""
     service = service_of(request)
-    admin_actions.change_settings(service, given, service.admin(request))
+    actor = service.admin(request, needs="owner" if "privacy" in given else None)
+    admin_actions.change_settings(service, given, actor)
     return JSONResponse(admin_actions.settings_without_secrets(service.projection.settings))
+
+
+@router.get("/versions", responses=_ERRORS)
+def versions(request: Request) -> Response:
+    """Return the versions of the study, the latest first: the texts, when they were in force, consents and votes."""
+    service = service_of(request)
+    service.admin(request)
+    return JSONResponse({"versions": study_versions(service.collection, service.projection)})
 
 
 @router.get("/state", responses=_ERRORS)
@@ -288,9 +319,22 @@ def audit(
     request: Request,
     before: Annotated[int | None, Query(ge=1, le=_MAX_ID)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    by: Annotated[str, Query(max_length=300, description="Only events by this actor.")] = "",
 ) -> Response:
     """Return the audit log, the latest event first."""
     service = service_of(request)
     service.admin(request)
-    events, next_page = admin_actions.audit_page(service, before, limit)
+    events, next_page = admin_actions.audit_page(service, before, limit, by=by)
     return JSONResponse({"events": events, "next": next_page})
+
+
+@router.get("/audit.{suffix}", responses=_ERRORS_BY_ID)
+def export_audit(request: Request, suffix: Literal["jsonl", "csv"]) -> Response:
+    """Stream the audit log, the earliest event first."""
+    service = service_of(request)
+    actor = service.admin(request)
+    service.collection.log.note("audit log exported", actor=actor, detail={"format": suffix})
+    rows, columns = admin_actions.audit_rows(service), ("seq", "at", "kind", "actor", "subject", "detail")
+    lines = files.as_csv(rows, columns) if suffix == "csv" else files.as_jsonl(rows)
+    headers = {"Content-Disposition": f'attachment; filename="audit.{suffix}"'}
+    return StreamingResponse(lines, media_type=_FORMATS[f".{suffix}"], headers=headers)

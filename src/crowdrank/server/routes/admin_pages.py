@@ -10,13 +10,15 @@ from starlette.responses import Response
 
 from crowdrank.errors import CrowdrankError, SettingError
 from crowdrank.server import admin_actions, annotator_summaries, quarantine
-from crowdrank.server.authentication import ADMIN_COOKIE, ADMIN_SECONDS
+from crowdrank.server.authentication import ADMIN_COOKIE, ADMIN_SECONDS, ANNOTATOR_COOKIE, Session
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import CONTENT_FIELDS, parse_item, read_items_file, uploaded_table
+from crowdrank.server.privacy import erasure_due, study_versions
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, is_checked, parse_integer, public_url, redirect
-from crowdrank.server.service import admin_name, service_of
+from crowdrank.server.service import service_of
 from crowdrank.server.settings import WEBHOOK_EVENTS, setting_type
+from crowdrank.storage.judgments import iso_time
 
 router = APIRouter(include_in_schema=False)
 _FLAGGED_VERDICTS = ("noisy", "random", "reversed", "one-sided", "hasty", "different taste")
@@ -69,6 +71,16 @@ def change_budget(request: Request, form: Form) -> Response:
     return redirect("/admin", "saved")
 
 
+@router.post("/admin/preview")
+def preview(request: Request, form: Form) -> Response:
+    """Show the study as annotators see it, from the first page on."""
+    service = service_of(request)
+    session = admin_actions.start_preview(service, service.admin(request, form.csrf))
+    response = redirect("/judge")
+    service.authenticator.set_cookie(request, response, ANNOTATOR_COOKIE, session, admin_actions.PREVIEW_SECONDS)
+    return response
+
+
 @router.get("/admin/items")
 def items(request: Request) -> Response:
     service = service_of(request)
@@ -82,9 +94,17 @@ def add_item(request: Request, form: Form) -> Response:
     actor = service.admin(request, form.csrf)
     values = {name: form[name] for name in ("label", "query", *CONTENT_FIELDS)}
     if form.file is not None:
-        values |= {"body": admin_actions.upload_image(service, *form.file, actor), "kind": "image"}
+        values |= {"body": admin_actions.upload_media(service, *form.file, actor), "kind": ""}
     values["label"] = values["label"] or values["body"][:80]
     service.collection.items.add([parse_item(values)], actor=actor)
+    return redirect("/admin/items", "added")
+
+
+@router.post("/admin/items/files")
+def add_files(request: Request, form: Form) -> Response:
+    """Add one item per uploaded file."""
+    service = service_of(request)
+    admin_actions.add_files(service, form.files, form["query"], service.admin(request, form.csrf))
     return redirect("/admin/items", "added")
 
 
@@ -123,8 +143,10 @@ def settings(request: Request) -> Response:
 def change_settings(request: Request, form: Form) -> Response:
     service = service_of(request)
     session = service.authenticator.admin(request, form.csrf)
+    if any(name.startswith("privacy") for name in form.fields):
+        service.authenticator.admin(request, form.csrf, needs="owner")
     try:
-        admin_actions.change_settings(service, _parse_settings(form), admin_name(session))
+        admin_actions.change_settings(service, _parse_settings(form), session.actor)
     except CrowdrankError as error:
         return _settings_page(request, session.csrf, problem=str(error))
     return redirect("/admin/settings", "saved")
@@ -143,7 +165,7 @@ def add_webhook(request: Request, form: Form) -> Response:
     session = service.authenticator.admin(request, form.csrf)
     events = [name for name in WEBHOOK_EVENTS if form[name] == "yes"]
     try:
-        secret = admin_actions.add_webhook(service, form["url"], events, admin_name(session))
+        secret = admin_actions.add_webhook(service, form["url"], events, session.actor)
     except CrowdrankError as error:
         return _settings_page(request, session.csrf, problem=str(error))
     return _settings_page(request, session.csrf, new_webhook={"url": form["url"], "secret": secret})
@@ -156,24 +178,26 @@ def remove_webhook(request: Request, form: Form) -> Response:
     return redirect("/admin/settings", "removed")
 
 
+@router.get("/admin/privacy")
+def privacy(request: Request) -> Response:
+    return _privacy_page(request, service_of(request).authenticator.admin(request))
+
+
+@router.post("/admin/privacy")
+def change_privacy(request: Request, form: Form) -> Response:
+    service = service_of(request)
+    session = service.authenticator.admin(request, form.csrf, needs="owner")
+    days = parse_integer(form["retention_days"], "The number of days")
+    try:
+        admin_actions.change_settings(service, {"privacy": {"retention_days": days}}, session.actor)
+    except CrowdrankError as error:
+        return _privacy_page(request, session, str(error))
+    return redirect("/admin/privacy", "saved")
+
+
 @router.get("/admin/audit")
-def audit(request: Request, before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None) -> Response:
-    service = service_of(request)
-    session = service.authenticator.admin(request)
-    events, next_page = admin_actions.audit_page(service, before, _EVENTS_PER_PAGE)
-    return page(request, "audit.html", admin=True, csrf=session.csrf, events=events, before=next_page)
-
-
-@router.post("/admin/logout")
-def log_out(request: Request, form: Form) -> Response:
-    service = service_of(request)
-    service.admin(request, form.csrf)
-    session = service.authenticator.cookie(request, ADMIN_COOKIE)
-    service.collection.access.close_session(session)
-    service.authenticator.forget(session)
-    response = redirect("/")
-    response.delete_cookie(service.authenticator.cookie_name(ADMIN_COOKIE), path="/")
-    return response
+def audit(request: Request, before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None, by: str = "") -> Response:
+    return audit_log_page(request, before, by)
 
 
 @router.get("/admin/{token}")
@@ -184,6 +208,36 @@ def open_admin_link(request: Request, token: str) -> Response:
     response = redirect("/admin")
     authenticator.set_cookie(request, response, ADMIN_COOKIE, session, ADMIN_SECONDS)
     return response
+
+
+def audit_log_page(request: Request, before: int | None, by: str) -> Response:
+    """Return a page of the audit log: all events, or those of one person."""
+    service = service_of(request)
+    session = service.authenticator.admin(request)
+    events, next_page = admin_actions.audit_page(service, before, _EVENTS_PER_PAGE, by=by)
+    actors = admin_actions.actors(service)
+    return page(
+        request, "audit.html", admin=True, csrf=session.csrf, events=events, before=next_page, by=by, actors=actors
+    )
+
+
+def _privacy_page(request: Request, session: Session, problem: str | None = None) -> Response:
+    service = service_of(request)
+    collection, projection = service.collection, service.projection.catch_up()
+    closed, due = collection.settings.closed_since(), erasure_due(collection)
+    return page(
+        request,
+        "privacy.html",
+        200 if problem is None else 422,
+        admin=True,
+        csrf=session.csrf,
+        problem=problem,
+        closed=None if closed is None else iso_time(closed)[:10],
+        due=None if due is None else iso_time(due)[:10],
+        identified=sum(not annotator.erased for annotator in projection.annotators.values()),
+        erased=sum(annotator.erased for annotator in projection.annotators.values()),
+        versions=study_versions(collection, projection),
+    )
 
 
 def _settings_page(
@@ -218,10 +272,12 @@ def _parse_settings(form: SubmittedForm) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, text in form.fields.items():
         if name != "csrf":
-            table_name, _, key = name.rpartition(".")
-            table = settings.setdefault(table_name, {}) if table_name else settings
-            if not isinstance(table, dict):
-                raise SettingError(f"{name} is not a setting.")
+            *tables, key = name.split(".")
+            table: Any = settings
+            for part in tables:
+                table = table.setdefault(part, {})
+                if not isinstance(table, dict):
+                    raise SettingError(f"{name} is not a setting.")
             table[key] = _parse_setting(name, text.strip())
     return settings
 
@@ -234,6 +290,8 @@ def _parse_setting(name: str, text: str) -> Any:
         return is_checked(text)
     if get_origin(hint) is tuple:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if name == "practice.questions":
+            return [_parse_practice(line) for line in lines]
         return [[part.strip() for part in line.split(" > ")] for line in lines] if name == "gold" else lines
     if not text and type(None) in kinds:
         return None
@@ -245,3 +303,16 @@ def _parse_setting(name: str, text: str) -> Any:
                 wanted = "a whole number" if kind is int else "a number"
                 raise SettingError(f"{name} must be {wanted}, got {text[:30]!r}.") from error
     return text
+
+
+def _parse_practice(line: str) -> dict[str, Any]:
+    """Return the practice question in a line such as "Rome | Oslo = Rome | Rome has more inhabitants."."""
+    shown, equals, rest = line.partition(" = ")
+    if not equals:
+        raise SettingError(f"practice.questions: write “item | item = answer | feedback”, got {line[:60]!r}.")
+    answer, _, feedback = rest.partition(" | ")
+    return {
+        "items": [label.strip() for label in shown.split(" | ")],
+        "answer": answer.strip(),
+        "feedback": feedback.strip(),
+    }

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 
+from crowdrank.server import joining, onboarding
 from crowdrank.server.assignments import Answer
-from crowdrank.server.authentication import (
-    ANNOTATOR_COOKIE,
-    FORM_COOKIE,
-    JOIN_LIMIT,
-    SESSION_SECONDS,
-    RateLimit,
-    csrf_token,
-)
+from crowdrank.server.authentication import ANNOTATOR_COOKIE, FORM_COOKIE, SESSION_SECONDS
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import IMAGE_TYPES, media_file
+from crowdrank.server.files import HTML_POLICY, MEDIA_TYPES, content_kind, item_body, media_file, question_view
+from crowdrank.server.joining import is_full, shown_name
+from crowdrank.server.onboarding import consent_version, has_consented, next_step
+from crowdrank.server.panels import arrival, find_participant
 from crowdrank.server.records import Annotator
 from crowdrank.server.rendering import instructions_html, page
-from crowdrank.server.routes import Form, SubmittedForm, parse_integer, redirect
+from crowdrank.server.routes import Form, SubmittedForm, form_secret, parse_integer, redirect
 from crowdrank.server.service import Service, service_of
 from crowdrank.server.translation import translator
 from crowdrank.storage import StudyClosedError, StudyPausedError
 
 router = APIRouter(include_in_schema=False)
-_MAX_NAME_LENGTH = 80
-_MAX_PARAMETER_LENGTH = 300
-_ADDRESS_SECONDS = 7 * 86_400
-"""How long the hash of the address of a participant is stored, to notice bursts of votes from one address."""
 
 
 @router.get("/join/{token}")
@@ -49,22 +40,29 @@ def open_personal_link(request: Request, token: str) -> Response:
 
 @router.get("/join")
 def join_page(request: Request) -> Response:
-    """Show the form of the public link. Parameters that a panel added become hidden fields."""
+    """Show the form of the public link, or to those who have joined how to go on.
+
+    Parameters that a panel added become hidden fields.
+    """
     service = service_of(request)
     projection = service.projection.catch_up()
-    hidden = {
-        name: request.query_params[name][:_MAX_PARAMETER_LENGTH]
-        for name in projection.settings.joining.panel_parameters
-        if name in request.query_params
-    }
-    secret = service.authenticator.cookie(request, FORM_COOKIE) or secrets.token_urlsafe(16)
+    who = arrival(request.query_params, projection.settings.joining)
+    session = None if who is not None else service.authenticator.annotator_or_none(request)
+    if session is not None:
+        annotator = service.assignments.annotator(session.principal.annotator)
+        done = annotator.decided + annotator.skipped
+        return page(request, "return.html", csrf=session.csrf, name=shown_name(annotator), done=done)
+    csrf, secret = form_secret(request)
+    known = who is not None and find_participant(projection, who) is not None
     response = page(
         request,
         "join.html",
-        csrf=csrf_token(secret),
+        csrf=csrf,
         instructions=instructions_html(projection.settings.instructions),
-        hidden=hidden,
-        closed=not projection.settings.joining.open or projection.state == "closed",
+        hidden={} if who is None else who.values,
+        closed=not known and (not projection.settings.joining.open or projection.state == "closed"),
+        full=not known and is_full(projection),
+        only_looks=who is not None and who.only_looks,
     )
     service.authenticator.set_cookie(request, response, FORM_COOKIE, secret, None)
     return response
@@ -75,10 +73,22 @@ def join(request: Request, form: Form) -> Response:
     service = service_of(request)
     service.authenticator.check_form(request, form.csrf, service.authenticator.cookie(request, FORM_COOKIE))
     current = service.authenticator.cookie(request, ANNOTATOR_COOKIE)
-    session = _join(service, service.authenticator.client_address(request), form["name"], form.fields, current)
+    address = service.authenticator.client_address(request)
+    session = joining.join(service, address, form["name"], form.fields, current)
     response = redirect("/judge")
     if session is not None:
         service.authenticator.set_cookie(request, response, ANNOTATOR_COOKIE, session, SESSION_SECONDS)
+    return response
+
+
+@router.post("/join/leave")
+def leave(request: Request, form: Form) -> Response:
+    """End the session of someone who is not the person whose session it is."""
+    service = service_of(request)
+    authenticator = service.authenticator
+    authenticator.close(authenticator.annotator(request, form.csrf))
+    response = redirect("/join")
+    response.delete_cookie(authenticator.cookie_name(ANNOTATOR_COOKIE), path="/")
     return response
 
 
@@ -86,8 +96,8 @@ def join(request: Request, form: Form) -> Response:
 def judge_page(request: Request) -> Response:
     service = service_of(request)
     annotator, session = service.annotator(request)
-    if not has_consented(service, annotator):
-        return redirect("/consent")
+    if (step := next_step(service.projection.settings, annotator)) is not None:
+        return redirect(step)
     question = service.assignments.question(annotator)
     if question.get("finished"):
         return redirect("/finished")
@@ -104,6 +114,7 @@ def judge_page(request: Request) -> Response:
         name=annotator.name,
         instructions=instructions_html(settings.instructions),
         can_undo=settings.undo and done > 0,
+        preview=annotator.is_preview,
     )
 
 
@@ -112,24 +123,72 @@ def consent_page(request: Request) -> Response:
     """Show what an annotator must agree to before the first question."""
     service = service_of(request)
     annotator, session = service.annotator(request)
-    if has_consented(service, annotator):
+    settings = service.projection.settings
+    if has_consented(settings, annotator):
         return redirect("/judge")
-    text = instructions_html(service.projection.settings.consent)
-    return page(request, "consent.html", csrf=session.csrf, text=text, version=consent_version(service))
+    text, version = instructions_html(settings.consent), consent_version(settings.consent)
+    return page(request, "consent.html", csrf=session.csrf, text=text, version=version)
 
 
 @router.post("/consent")
 def consent(request: Request, form: Form) -> Response:
-    """Record which text the annotator agreed to, and when: the time is that of the row of the log."""
     service = service_of(request)
     annotator, _ = service.annotator(request, form.csrf)
+    settings = service.projection.settings
     if form["agree"] != "yes":
-        raise RequestError(422, translator(service.projection.settings.language)("consent_needed"))
-    if form["version"] == consent_version(service):  # else the text has changed, and is shown again
-        metadata = {**annotator.metadata, "consent": form["version"]}
-        service.collection.annotators.edit(annotator.id, metadata, actor="annotator")
-        service.projection.catch_up()
+        raise RequestError(422, translator(settings.language)("consent_needed"))
+    if form["version"] == consent_version(settings.consent):  # else the text has changed, and is shown again
+        onboarding.agree(service, annotator, form["version"])
     return redirect("/judge")
+
+
+@router.get("/practice")
+def practice_page(
+    request: Request, shown: Annotated[int | None, Query(ge=0, le=20, description="Feedback to this question.")] = None
+) -> Response:
+    """Show the next practice question, the feedback to an answer, or how to practise again."""
+    service = service_of(request)
+    annotator, session = service.annotator(request)
+    settings = service.projection.settings
+    if not has_consented(settings, annotator):
+        return redirect("/consent")
+    given, asked = onboarding.practice_answers(settings, annotator), settings.practice.questions
+    number = shown if shown is not None and shown < len(given) else len(given)
+    if number == len(given) and onboarding.has_practised(settings, annotator):
+        return redirect("/judge")
+    question = asked[number] if number < len(asked) else None
+    items = [] if question is None else onboarding.practice_items(service, question)
+    return page(
+        request,
+        "practice.html",
+        csrf=session.csrf,
+        number=number,
+        total=len(asked),
+        question=question,
+        shown=[question_view(item, service.options.prefix) for item in items],
+        options=[] if question is None else onboarding.options(settings, question),
+        given=given[number] if number < len(given) else None,
+        feedback=instructions_html(question.feedback) if question is not None else "",
+        correct=onboarding.n_correct(settings.practice, given),
+        instructions=instructions_html(settings.instructions),
+    )
+
+
+@router.post("/practice")
+def practise(request: Request, form: Form) -> Response:
+    service = service_of(request)
+    annotator, _ = service.annotator(request, form.csrf)
+    number = parse_integer(form["number"], "The number of the question") or 0
+    onboarding.answer_practice(service, annotator, number, form["answer"])
+    return redirect(f"/practice?shown={number}")
+
+
+@router.post("/practice/again")
+def practise_again(request: Request, form: Form) -> Response:
+    service = service_of(request)
+    annotator, _ = service.annotator(request, form.csrf)
+    onboarding.practise_again(service, annotator)
+    return redirect("/practice")
 
 
 @router.post("/judge")
@@ -137,6 +196,7 @@ def vote(request: Request, form: Form) -> Response:
     """Store a vote of a browser without JavaScript."""
     service = service_of(request)
     annotator, _ = service.annotator(request, form.csrf)
+    onboarding.check_ready(service.projection.settings, annotator)
     service.limit_votes(annotator)
     answer = _form_answer(form, service.projection.settings.task.criteria)
     try:
@@ -169,6 +229,10 @@ def finished_page(request: Request) -> Response:
         reason=question["reason"],
         completion_code=question["completion_code"],
         completion_url=question["completion_url"],
+        completion_form=question["completion_form"],
+        form_host=None
+        if question["completion_form"] is None
+        else urlsplit(question["completion_form"]["action"]).hostname,
         completion_withheld=question["completion_withheld"],
         can_undo=_can_undo(service, annotator) and question["progress"]["done"] > 0,
     )
@@ -176,24 +240,26 @@ def finished_page(request: Request) -> Response:
 
 @router.get("/media/{name:path}")
 def media(request: Request, name: str, v: Annotated[str | None, Query()] = None) -> Response:
-    """Return an image of the media folder."""
+    """Return an image or a recording of the media folder."""
     folder = service_of(request).options.media
     path = None if folder is None else media_file(folder, name)
     if path is None:
-        raise RequestError(404, "This image does not exist.")
-    return FileResponse(path, media_type=IMAGE_TYPES[path.suffix.lower()])
+        raise RequestError(404, "This file does not exist.")
+    return FileResponse(path, media_type=MEDIA_TYPES[path.suffix.lower()])
 
 
-def consent_version(service: Service) -> str:
-    """Return a short hash of the text that annotators must agree to; empty if there is none."""
-    text = service.projection.settings.consent.strip()
-    return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
-
-
-def has_consented(service: Service, annotator: Annotator) -> bool:
-    """Return whether an annotator has agreed to the present text."""
-    version = consent_version(service)
-    return not version or annotator.metadata.get("consent") == version
+@router.get("/items/{id_}.html")
+def html_item(request: Request, id_: int) -> Response:
+    """Return an item that is HTML, for the frame in which it is shown. It may not run scripts or load anything."""
+    service = service_of(request)
+    authenticator = service.authenticator
+    if authenticator.annotator_or_none(request) is None and authenticator.admin_or_none(request) is None:
+        raise RequestError(401, "Open your personal link first.")
+    item = service.projection.items.get(id_)
+    if item is None or content_kind(item_body(item), item.content.get("kind")) != "html":
+        raise RequestError(404, "This item does not exist.")
+    headers = {"Content-Security-Policy": HTML_POLICY, "X-Frame-Options": "SAMEORIGIN"}
+    return HTMLResponse(item_body(item), headers=headers)
 
 
 def _form_answer(form: SubmittedForm, criteria: Sequence[str]) -> Answer:
@@ -231,62 +297,3 @@ def _number(text: str) -> int:
 
 def _can_undo(service: Service, annotator: Annotator) -> bool:
     return service.projection.settings.undo and service.projection.state == "open" and not annotator.is_shut_out
-
-
-def _join(service: Service, address: str, name: str, fields: Mapping[str, str], current: str) -> str | None:
-    """Add an annotator and open their session; None if the `current` session is already theirs."""
-    projection = service.projection.catch_up()
-    joining = projection.settings.joining
-    if not joining.open or projection.state == "closed":
-        raise RequestError(403, "This study is closed to new participants.", code="closed")
-    service.limiter.take(f"joining {address}", JOIN_LIMIT)
-    panel = {key: fields[key][:_MAX_PARAMETER_LENGTH] for key in joining.panel_parameters if fields.get(key)}
-    panel_id = panel.get(joining.panel_parameters[0]) if joining.panel_parameters else None
-    wanted = panel_id or name or f"guest-{secrets.token_hex(4)}"
-    if len(wanted) > _MAX_NAME_LENGTH:
-        raise RequestError(422, f"The name is too long: use at most {_MAX_NAME_LENGTH} characters.")
-    existing = {annotator.name: annotator for annotator in projection.annotators.values()}
-    if wanted in existing:
-        return _rejoin(service, existing[wanted], panel, current)
-    _limit_guests(service, address)
-    metadata = {"joined": "panel" if panel_id else "open", **({"panel": panel} if panel else {})}
-    (id_,) = service.collection.annotators.add([wanted], actor="join", metadata={wanted: metadata})
-    service.collection.access.remember_address(id_, address, seconds=_ADDRESS_SECONDS)
-    if joining.approval:
-        service.collection.annotators.exclude(id_, actor="join", reason="awaits approval", quarantine=True)
-    return _open_session(service, id_)
-
-
-def _limit_guests(service: Service, address: str) -> None:
-    most = service.projection.settings.joining.guests_per_address
-    if most is None:
-        return
-    try:
-        service.limiter.take(f"guests {address}", RateLimit(most, 3600))
-    except RequestError as error:
-        raise RequestError(
-            429,
-            f"{most} people from your network have joined already: try again later, or ask for a personal link.",
-            detail=error.detail,
-            headers=error.headers,
-        ) from error
-
-
-def _rejoin(service: Service, annotator: Annotator, panel: Mapping[str, str], current: str) -> str | None:
-    # An id in a URL does not prove identity. A returning participant needs the cookie, or the same panel session id.
-    principal = service.collection.access.find_session(current) if current else None
-    if principal is not None and principal.annotator == annotator.id:
-        return None
-    before = annotator.metadata.get("panel")
-    keys = service.projection.settings.joining.panel_parameters
-    proof = keys[-1] if len(keys) > 1 else ""
-    expected = str(before[proof]) if isinstance(before, dict) and proof in before else None
-    if expected is not None and proof in panel and hmac.compare_digest(expected.encode(), panel[proof].encode()):
-        return _open_session(service, annotator.id)
-    raise RequestError(409, "This name is taken. Choose another name, or use your personal link.", code="taken")
-
-
-def _open_session(service: Service, id_: int) -> str:
-    access = service.collection.access
-    token = access.issue([id_], actor="join")[0]
-    return access.open_session(token, seconds=SESSION_SECONDS)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -15,14 +15,14 @@ from crowdrank.server.errors import RequestError
 from crowdrank.server.files import read_items_file, uploaded_table
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import Form, redirect
+from crowdrank.server.routes.admin_pages import audit_log_page
 from crowdrank.server.routes.judging_api import RequestBody, bearer, error_responses
 from crowdrank.server.service import Service, service_of
-from crowdrank.server.studies import ORGANISER, Studies, studies_of, study_session
+from crowdrank.server.studies import ORGANISER, Studies, studies_of
 from crowdrank.storage import Collection
 
 router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["studies"])
 pages = APIRouter(include_in_schema=False)
-_tokens: dict[tuple[str, int], str] = {}
 
 
 class StudyBody(RequestBody):
@@ -47,7 +47,8 @@ def create_study(request: Request, body: StudyBody) -> Response:
     """Create a study and return the token of its admin, which cannot be read again later."""
     service = service_of(request)
     actor = service.admin(request)
-    token = _create(request, actor, body.name, body.settings, body.copy_of)
+    _create(request, actor, body.name, body.settings, body.copy_of)
+    token = studies_of(request).service(body.name).collection.access.issue_role("admin", actor=actor)
     return JSONResponse({"name": body.name, "path": f"/s/{body.name}", "admin_token": token})
 
 
@@ -69,8 +70,8 @@ def health(request: Request) -> Response:
 def overview(request: Request) -> Response:
     session = service_of(request).authenticator.admin_or_none(request)
     if session is None:
-        raise RequestError(401, "Organisers only: open the link that the server printed at its first start.")
-    return page(request, "studies.html", csrf=session.csrf, studies=_overview(studies_of(request)))
+        raise RequestError(401, "Organisers only: sign in, or open the link that the server printed first.")
+    return page(request, "studies.html", admin=True, csrf=session.csrf, studies=_overview(studies_of(request)))
 
 
 @pages.post("/studies")
@@ -84,18 +85,17 @@ def create(request: Request, form: Form) -> Response:
 
 @pages.post("/studies/{name}/{action}")
 def act(request: Request, name: str, action: str, form: Form) -> Response:
-    """Open the admin pages of a study, archive it, or bring it back."""
-    service = service_of(request)
-    session = service.authenticator.admin(request, form.csrf)
-    if action == "open":
-        study, secret = study_session(request, name, _tokens, session.principal.token)
-        response = redirect(f"/s/{name}/admin")
-        study.authenticator.set_cookie(request, response, ADMIN_COOKIE, secret, ADMIN_SECONDS)
-        return response
+    """Archive a study, or bring it back."""
+    actor = service_of(request).admin(request, form.csrf)
     if action not in ("archive", "restore"):
         raise RequestError(404, "This page does not exist.")
-    _set_archived(request, name, action == "archive", f"admin {session.principal.token}")
+    _set_archived(request, name, action == "archive", actor)
     return redirect("/", "saved")
+
+
+@pages.get("/admin/audit")
+def audit(request: Request, before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None, by: str = "") -> Response:
+    return audit_log_page(request, before, by)
 
 
 @pages.get("/admin/{token}")
@@ -115,7 +115,7 @@ def _create(
     values: dict[str, Any],
     copy_of: str | None,
     file: tuple[str, bytes] | None = None,
-) -> str:
+) -> None:
     studies = studies_of(request)
     items = []
     if file is not None:  # read before the study is created: a file that cannot be read creates none
@@ -124,9 +124,8 @@ def _create(
     studies.create(name, values, copy_of=copy_of)
     service = studies.service(name)
     if items:
-        service.collection.items.add(items, actor=ORGANISER)
+        service.collection.items.add(items, actor=actor)
     _log(service_of(request), f"study {name} created", actor)
-    return service.collection.access.issue_role("admin", actor=ORGANISER)
 
 
 def _set_archived(request: Request, name: str, archived: bool, actor: str) -> None:
@@ -140,6 +139,7 @@ def _set_archived(request: Request, name: str, archived: bool, actor: str) -> No
 
 def _log(service: Service, message: str, actor: str) -> None:
     service.collection.log.note(message, actor=actor)
+    service.projection.catch_up()
 
 
 def _overview(studies: Studies) -> list[dict[str, Any]]:

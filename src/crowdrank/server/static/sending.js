@@ -155,5 +155,5 @@ export function arrangeCards() {
 // A click on a card chooses it, unless it follows a link, closes a menu, or ends a selection of text.
 export function choosesCard(target) {
   if (find("skip")?.open || find("keys")?.open) return false;
-  return !target.closest("a, button, summary, input, select, textarea, label") && !String(getSelection());
+  return !target.closest("a, button, summary, input, select, textarea, label, audio, video") && !String(getSelection());
 }

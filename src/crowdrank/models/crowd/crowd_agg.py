@@ -27,8 +27,8 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.bootstrap import bootstrap_weights, by_annotator
+from crowdrank.models.crowd.contests import ExpectedUtilities, GradedPairs, WinRule, build_contests
 from crowdrank.models.crowd.encoding import EVEN, annotator_votes
-from crowdrank.models.crowd_agg.contests import ExpectedUtilities, GradedPairs, WinRule, build_contests
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.results.parts import RankDistributions
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdrank.models.crowd_agg import contests
-from crowdrank.models.crowd_agg.contests import (
+from crowdrank.models.crowd import contests
+from crowdrank.models.crowd.contests import (
     by_convolution,
     by_divide_and_conquer,
     expected_utilities,

@@ -1,1 +1,0 @@
-"""CrowdAgg (Niu et al. 2015): listwise aggregation by expected NDCG or RBP."""
