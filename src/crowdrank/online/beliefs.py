@@ -306,9 +306,9 @@ class Beliefs:
             at = changes[-1][0]
         held = at.__dict__.get("_held")
         if held is not None:
-            columns = held.items.arrays(), held.annotators.arrays()
+            columns = [held.items.arrays(), held.annotators.arrays()]
         else:
-            columns = tuple({k: v.copy() for k, v in c.items()} for c in (at.item_columns, at.annotator_columns))
+            columns = [{k: v.copy() for k, v in c.items()} for c in (at.item_columns, at.annotator_columns)]
         for _, items, annotator, item_entries, annotator_entries in reversed(changes):
             Columns.put(columns[0], items, item_entries)
             Columns.put(columns[1], (annotator,), annotator_entries)
@@ -513,8 +513,9 @@ class ColumnarModel(SequentialModel):
         items, annotators, query = beliefs.items, beliefs.annotators, judgment.query
         left, right = items.find(judgment.left, query), items.find(judgment.right, query)
         who = annotators.find(judgment.annotator)
-        known = not (left is None or right is None or who is None)
-        if not known or not self.changes_only_the_judged or beliefs.item_quantities != self._item_columns:
+        if left is None or right is None or who is None:
+            return super().update(beliefs, judgment)
+        if not self.changes_only_the_judged or beliefs.item_quantities != self._item_columns:
             return super().update(beliefs, judgment)
         answer = OneAnswer((left,), (right,), (_outcome(judgment),), (who,))
         return beliefs.after_one(partial(self.update_columns, answer), (left, right), who)
