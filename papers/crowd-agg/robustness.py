@@ -40,8 +40,9 @@ NOTES = """
 NDCG@10 as in [table 2](table2.md). Random spammers answer at random, reversed ones always name the worse item; each
 answers as many pairs as an annotator. The quality of annotators is drawn from Beta(2, 1), under which a quarter of them
 are wrong more often than right (*very mixed*), or from U(.5, .95) (*better than a coin*). *No heads counted* is
-crowd-agg with `resolve_sign=False`. mpm, em-elo and crowd-bt resolve the sign with the same function; greedy-order and
-bradley-terry do not model annotators. The coefficient of variation is the paper's measure of robustness: the standard
+crowd-agg with `resolve_sign=False`. mpm and em-elo resolve the sign by a vote of the annotators, crowd-bt by the
+distribution of quality with a share of reversed annotators; greedy-order and bradley-terry do not model annotators.
+The coefficient of variation is the paper's measure of robustness: the standard
 deviation divided by the mean of a row's means, from no spammers to half as many as annotators.
 """
 
