@@ -308,7 +308,7 @@ def describe_side_information(prepared: PreparedData) -> str:
 
 
 def opening_notes(prepared: PreparedData) -> list[str]:
-    """What is known before the fit: tastes, rows that were left out, why this model, how judgments were converted."""
+    """Notes that are known before the fit: camps, rows left out, why this model, how judgments were converted."""
     choice, report = prepared.choice, prepared.report
     found = [*choice.notes]
     if report is not None:
