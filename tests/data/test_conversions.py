@@ -161,9 +161,9 @@ def test_a_comparison_is_two_grades():
 
 def test_components_of_grades_are_items_without_a_common_annotator():
     grades = Ratings.of(["a", "b", "c", "d", "c"], [1, 2, 3, 4, 5], annotator=["x", "x", "y", "y", "z"])
-    health = diagnose(grades)
-    assert [group.tolist() for group in health.disconnected_components] == [[0, 1], [2, 3]]
-    assert health.notes() == [
+    diagnostics = diagnose(grades)
+    assert [group.tolist() for group in diagnostics.disconnected_components] == [[0, 1], [2, 3]]
+    assert diagnostics.notes() == [
         "2 groups of items were never graded by a common annotator: a, b; c, d. "
         "Only the scale of the grades relates one group to another."
     ]

@@ -66,7 +66,7 @@ def test_a_few_people_are_not_a_camp():
     assert find_camps(crowd((30, 3), likeness=0.0, votes=40)[0]) is None
 
 
-def test_few_answers_or_few_annotators_show_no_tastes():
+def test_few_answers_or_few_annotators_show_no_camps():
     assert find_camps(crowd((60, 40), votes=9)[0]) is None
     assert find_camps(crowd((5, 4), votes=60)[0]) is None
     assert find_camps(Comparisons.of(["a"], ["b"], ["a"])) is None

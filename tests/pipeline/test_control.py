@@ -66,8 +66,8 @@ def test_gradient_and_curvature_are_derivatives(formula):
     at, steps = objective(x), 1e-5 * np.eye(size)
     slopes = [(objective(x + step).value - objective(x - step).value) / 2e-5 for step in steps]
     np.testing.assert_allclose(at.gradient, slopes, atol=1e-5)
-    bends = [(objective(x - step).gradient - objective(x + step).gradient) / 2e-5 for step in steps]
-    np.testing.assert_allclose(at.curvature.matrix(), bends, atol=1e-5)
+    hessian = [(objective(x - step).gradient - objective(x + step).gradient) / 2e-5 for step in steps]
+    np.testing.assert_allclose(at.curvature.matrix(), hessian, atol=1e-5)
 
 
 def test_without_effect_the_ranking_is_that_without_covariates():

@@ -226,7 +226,7 @@ def test_a_run_leaves_its_start_unchanged_and_is_reproducible():
         np.testing.assert_array_equal(a, b)
 
 
-def test_jumps_are_rarer_in_long_lists():
+def test_other_domains_are_proposed_less_often_in_long_lists():
     shares = []
     for size in (5, 20, 100):
         pairs = np.array([(one, other, 0) for one in range(size) for other in range(one)], np.int32)

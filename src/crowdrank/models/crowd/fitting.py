@@ -57,7 +57,7 @@ class MapEstimate:
 
     Parameters
     ----------
-    found : Found
+    found : OptimizeResult
         Result of the solver.
     objective : Objective
         The log posterior.

@@ -304,7 +304,7 @@ class Estimate:
 
     Parameters
     ----------
-    found : Found
+    found : OptimizeResult
         Result of the solver.
     objective : Objective
         The log posterior.
