@@ -62,7 +62,7 @@ def test_weights_of_lists_go_to_their_pairs():
 
 
 def test_lists_that_order_nothing_have_no_pairs():
-    with pytest.raises(DataError, match="order no two items"):
+    with pytest.raises(DataError, match="any two items"):
         Rankings.of_lists([[["a"]], [["b", "c"]]]).to_comparisons()
     assert Rankings.of_lists([[["b", "c"]]]).to_comparisons(ties="keep").ties == 1
 
@@ -186,7 +186,7 @@ def test_grades_become_comparisons_the_better_wins(grades):
     if decided:
         assert answers(grades.to_comparisons()) == decided
     else:
-        with pytest.raises(DataError, match="order no two items"):
+        with pytest.raises(DataError, match="any two items"):
             grades.to_comparisons()
 
 

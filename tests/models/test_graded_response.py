@@ -133,10 +133,10 @@ def test_large_data_treat_annotators_as_known(monkeypatch):
     ratings, *_ = crowd(3)
     model = GradedResponse(prior_scale=1.0, discrimination_scale=0.7)
     exact = model.fit(ratings)
-    assert exact.uncertainty.method == "curvature at the optimum, of scores and annotators together"
+    assert exact.uncertainty.method == "Laplace approximation of scores and annotators jointly"
     monkeypatch.setattr(graded_response_posterior, "_MAX_CELLS", 10)
     given_annotators = model.fit(ratings)
-    assert given_annotators.uncertainty.method == "curvature at the optimum, of scores, given the annotators"
+    assert given_annotators.uncertainty.method == "Laplace approximation of the scores, given the annotators"
     ratio = given_annotators.uncertainty.std_error / exact.uncertainty.std_error
     assert (ratio > 0.7).all()
     assert np.median(ratio) < 1.02

@@ -72,7 +72,7 @@ def test_the_command_takes_a_column_of_clusters(crowdrank, tmp_path):
     votes.to_polars().rename({"prompt": "query"}).write_csv(file)
     shown = crowdrank("rank", file, "--cluster", "query")
     assert (shown.code, shown.err) == (0, "")
-    assert "Errors by sandwich over 40 clusters." in shown.out
+    assert "Errors by sandwich estimator over 40 clusters." in shown.out
     assert "With 95% probability, the best item is one of m0" in shown.out
     found = json.loads(crowdrank("rank", file, "--cluster", "query", "--json").out)
     assert "m0" in found["best"]

@@ -100,7 +100,7 @@ def test_weights_count_as_repetition():
 
 def test_a_covariate_of_items_is_refused():
     votes = styled_arena(8, votes=300).with_item_features({"size": np.arange(8.0)})
-    with pytest.raises(DataError, match=r"'size' is the same for an item .* cannot be told from the scores"):
+    with pytest.raises(DataError, match=r"'size' is the same for an item .* cannot be separated from the scores"):
         BradleyTerry(covariates=("size",)).fit(votes)
 
 

@@ -223,7 +223,7 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
 def _errors_in_words(method: str) -> str:
     """How the errors were computed. That of the default needs no technical terms: `--out` has its name."""
     if method.endswith("with annotators integrated out"):
-        return "Errors include that the quality of annotators is only estimated."
+        return "Errors include the uncertainty about the quality of annotators."
     return f"Errors by {method}."
 
 

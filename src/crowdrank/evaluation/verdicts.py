@@ -360,7 +360,7 @@ def _camp_clause(evidence: Evidence, n: int) -> str:
 def _agreement_clause(evidence: Evidence, n: int) -> str:
     decided, agreed = evidence.decided[n], evidence.agreed[n]
     if len(evidence.decided) < 3:
-        return "cannot be checked: that needs at least two other annotators"
+        return "cannot be checked: at least two other annotators are needed"
     if not decided:
         return _untested_clause(int(evidence.answers[n]))
     others = "others of a camp" if evidence.has_camps else "others"

@@ -158,7 +158,7 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
     --------
     >>> both = Comparisons.of(["a", "b"] * 3, ["b", "a"] * 3, ["a"] * 6, annotator=["x", "x", "y", "y", "z", "z"])
     >>> why_jury(both)
-    'Every judge saw the pairs in both orders, so its consistency shows how far to believe it.'
+    'Every judge saw the pairs in both orders, so a judge's consistency shows how reliable it is.'
     """
     if judgments.annotator is None or not isinstance(judgments, Comparisons):
         pairs = as_comparisons(judgments) if gold else None
@@ -171,7 +171,7 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
     if "human" in kinds and "llm" in kinds:
         return ""  # people are the target then, and the models' answers a prior
     if judgments.positions_known and _share_balanced(judgments) >= _BALANCED:
-        return "Every judge saw the pairs in both orders, so its consistency shows how far to believe it."
+        return "Every judge saw the pairs in both orders, so a judge's consistency shows how reliable it is."
     if "llm" in kinds:
         return "The judges are language models, which tend to share errors."
     return _why_gold_decides(judgments) if gold else ""
@@ -190,7 +190,7 @@ def as_comparisons(judgments: Judgments) -> Comparisons | None:
 
 
 def _why_gold_decides(comparisons: Comparisons) -> str:
-    decides = "The judges share errors, so the gold pairs decide whom to believe."
+    decides = "The judges share errors, so the gold pairs decide which of them to believe."
     return decides if _shared_errors(comparisons) else ""
 
 

@@ -132,7 +132,7 @@ class RandomEffectsEstimate:
         items = len(self.comparisons.items)
         count = int(np.clip(_MAX_CELLS // items, _MIN_DRAWS, _MAX_DRAWS))
         draws = self.mixture.draw(count, self.seed)
-        method = "normal approximation with annotators integrated out"
+        method = "Laplace approximation with annotators integrated out"
         return Uncertainty(draws, self.mixture.std_error, method, sampled=True)
 
     def parameters(self) -> dict[str, float]:

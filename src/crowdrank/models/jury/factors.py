@@ -295,7 +295,7 @@ def fit_items(cells: Cells, items: Items, precision: FloatArray, linear: FloatAr
     query = items.query[cells.first]
     # Pairs of a query are contiguous: they are sorted by their first item, and items by query.
     ends = np.searchsorted(query, np.arange(len(sizes) + 1))
-    # With two items in a query, what is special to the pair cannot be told from what is special to its items.
+    # With two items in a query, an effect of the pair cannot be separated from effects of its items.
     shares = _PAIR_SHARES if sizes.max() > 2 else (0.0,)
     found = [_fit_with_share(share, cells, items, ends, precision, linear) for share in shares]
     return max(found, key=lambda one: one[0])[1]

@@ -139,7 +139,7 @@ class GradedResponse(Model):
         def measure() -> Uncertainty:
             if mixture is None:
                 return best.uncertainty()
-            method = "curvature at the optimum, of scores and annotators together, averaged over the spread"
+            method = "Laplace approximation of scores and annotators jointly, averaged over the spread of scores"
             return Uncertainty(mixture.draw(_DRAWS, self.seed), mixture.std_error, method, sampled=True)
 
         ranking = build_ranking(
