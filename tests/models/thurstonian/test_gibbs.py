@@ -6,7 +6,7 @@ from scipy.special import expit, log_ndtr
 
 from crowdrank.data import Items
 from crowdrank.inference.mcmc import effective_sample_size, sample
-from crowdrank.models.thurstonian.gibbs import Prior, proposal_share, make_state
+from crowdrank.models.thurstonian.gibbs import Prior, make_state, proposal_share
 from crowdrank.models.thurstonian.initialization import InitialValues
 from crowdrank.models.thurstonian.layout import build_layout
 from crowdrank.models.thurstonian.sampler import Sampler
