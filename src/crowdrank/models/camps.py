@@ -23,7 +23,7 @@ from crowdrank.results.parts import Tabular
 SLOPES = np.array([-0.97, -0.5, 0.0, 0.5, 0.97])
 """Grid of 2η − 1."""
 _PRIOR_VARIANCE = 4.0
-"""Of the scores. Only differences in fit matter here, so it is not learnt."""
+"""Variance of the normal prior on scores. Only differences in fit matter here, so it is not learnt."""
 _MAX_FACTORED = 250
 _MAX_STEP = 2.0
 _TOLERANCE = 1e-3

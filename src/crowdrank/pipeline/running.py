@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from crowdrank.results import Systems
 
 
-# Judgments are refused if at least this share of at least so many items was compared once, with each other.
+# Judgments are refused if at least this share of the items was compared once, with each other, and there are at least
+# this many items.
 _LONE_SHARE, _FEWEST_LONE_ITEMS = 0.95, 10
 
 
@@ -323,7 +324,7 @@ _WIDE_PRIOR = 3.0
 _DEPENDENT_COMPARISONS = (
     "Comparisons of one list are not independent, so differences between categories may be overstated."
 )
-# A ranking correlated with its gold below this is probably graded upside down.
+# A ranking whose correlation with gold is below this probably has gold in which smaller is better.
 _REVERSED_GOLD = -0.2
 
 

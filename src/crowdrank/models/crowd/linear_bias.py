@@ -48,7 +48,8 @@ class LinearBias(Model):
     penalty : float or None, default None
         Lasso penalty per unit of bias, in answers. None chooses it by generalised cross-validation.
     prior_scale : float, default 3.0
-        Standard deviation of the normal prior on scores, in units of the noise of an answer. A large value is no prior.
+        Standard deviation of the normal prior on scores, in units of the noise of an answer. A very large
+        value amounts to no prior.
     seed : int, default 0
         Seed of the draws behind rank intervals.
 

@@ -45,7 +45,7 @@ _FIRST_TIE_SLOPE = 0.5
 _MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 2000, 4_000_000
 # Share of the largest spread from which on it is checked whether equal annotators would have a larger one.
 _NEAR_BOUND = 0.9
-# Odds that a gold pair is wrong, when gold pairs decide between a reading of the crowd and its mirror image.
+# Odds that a gold pair is wrong, when gold pairs decide between an order and its reverse.
 _GOLD_ERROR = 0.05
 # Between these numbers of answers, annotators' posteriors are averaged over this many pairs of opposite draws.
 _MIN_AVERAGED, _MAX_AVERAGED, _AVERAGED_DRAWS = MAX_ROWS, 50_000, 8
@@ -70,7 +70,7 @@ class RandomEffectsEstimate:
     Parameters
     ----------
     modes : list of Mode
-        The mode of the scores at each value of the hyperparameters, the most probable reading first.
+        The mode of the scores at each value of the hyperparameters: for the more probable order, then for its reverse.
     objective : MarginalObjective
         The log posterior.
     comparisons : Comparisons
@@ -104,7 +104,7 @@ class RandomEffectsEstimate:
 
     @property
     def reversed_probability(self) -> float:
-        """Posterior probability of the mirror image of the most probable reading."""
+        """Posterior probability that the order is the reverse of the most probable one."""
         is_reversed = np.array([mode.is_reversed for mode in self.modes])
         return float(self.weights @ (is_reversed != self.best.is_reversed))
 
@@ -154,7 +154,7 @@ class RandomEffectsEstimate:
         if share < _NOTEWORTHY:
             return []
         return [
-            f"With a probability of {share:.0%} most annotators answer in reverse and the order is upside down. "
+            f"With a probability of {share:.0%} most annotators answer in reverse and the order is reversed. "
             "A few gold pairs would settle it."
         ]
 

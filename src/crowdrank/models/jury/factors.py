@@ -127,7 +127,8 @@ def _reliability(
     return np.asarray(np.clip((product + prior * typical) / (possible + prior), 0.0, 1.0))
 
 
-# Two factors, one for the truth and one for shared errors, need so many judges and pairs that two of them share.
+# Two factors, one for the truth and one for shared errors, need at least this many judges, and pairs that two judges
+# share.
 _MIN_JUDGES, _MIN_SHARED_PAIRS = 3, 30
 _MAX_DENSE_CELLS = 20_000_000
 _STEPS = 60

@@ -101,7 +101,7 @@ class PlackettLuce(Model):
         return self._build(rankings, found, found.parameters, lambda: curvature.uncertainty(self.seed), {})
 
     def _fit_scale(self, rankings: Rankings, held: ShardedData) -> Ranking:
-        """The scores and the best spread of them by turns; if items are few, the spread is then integrated out."""
+        """Estimate the scores and their spread alternately; if items are few, integrate the spread out afterwards."""
         items = rankings.items
         scale, scores, steps, settled = _FIRST_SCALE, np.zeros(len(items)), 0, False
         for n in range(_MAX_ROUNDS):
