@@ -14,7 +14,7 @@ from crowdrank.models.ratings import graded_response_posterior
 from crowdrank.models.ratings.dawid_skene import GradeClasses
 from crowdrank.models.ratings.graded_response import GradedResponse
 from crowdrank.models.ratings.graded_response_posterior import (
-    LaplaceApproximation,
+    GradedResponseLaplace,
     LogPosterior,
     ParameterLayout,
     PriorScales,
@@ -118,7 +118,7 @@ def test_annotator_errors_equal_those_of_the_full_hessian():
     ratings, *_ = crowd(2, items=12, people=6, each=10)
     layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, 10))
     found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, SCALES), layout.start, max_step=2.0)
-    approximation = LaplaceApproximation(found, layout, ratings, 0)
+    approximation = GradedResponseLaplace(found, layout, ratings, 0)
     covariance, _, log_determinant = approximation._marginal
     errors = approximation.annotator_errors.ravel()
     inverse = np.linalg.inv(found.evaluation.curvature.matrix.toarray())

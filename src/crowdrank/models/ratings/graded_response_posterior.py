@@ -186,7 +186,7 @@ class LogPosterior:
 
 
 @dataclass(frozen=True)
-class LaplaceApproximation:
+class GradedResponseLaplace:
     """Normal approximation of the posterior at its mode, marginal for items and annotators."""
 
     optimum: OptimizeResult
