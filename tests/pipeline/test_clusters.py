@@ -83,7 +83,7 @@ def test_annotators_are_clusters():
     crowd = cr.simulation.mixed_crowd(items=8, kinds={"good": 12}, votes_each=20, seed=1).judgments
     with pytest.warns(DataWarning, match="only 12 clusters"):
         ranking = cr.rank(crowd, model="bradley-terry", cluster="annotator")
-    assert ranking.uncertainty.method == "sandwich over 12 clusters"
+    assert ranking.uncertainty.method == "sandwich estimator over 12 clusters"
     with pytest.warns(DataWarning, match="only 12 clusters"):
         ranking = cr.rank(crowd, model="win-rate", cluster="annotator")
     assert ranking.uncertainty.method == "bootstrap over 12 clusters"

@@ -373,5 +373,5 @@ def test_a_report_is_written(tmp_path):
 
 def test_uncertainty_does_not_show_its_draws():
     assert repr(BradleyTerry().fit(votes()).uncertainty) == (
-        "<Uncertainty: 1,000 draws of 3 scores by curvature, averaged over the spread>"
+        "<Uncertainty: 1,000 draws of 3 scores by Laplace approximation, averaged over the spread of scores>"
     )
