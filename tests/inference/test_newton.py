@@ -120,10 +120,8 @@ def test_negative_curvature_is_not_taken_for_an_optimum(kind):
     """x² − x⁴ is convex at 0.1: the gradient still points uphill, whatever the curvature."""
 
     def at(x):
-        curvature = 12 * x**2 - 2
-        curvature = (
-            dense(np.diag(curvature)) if kind == "factored" else sparse(lambda v: curvature * v, np.abs(curvature))
-        )
+        diagonal = 12 * x**2 - 2
+        curvature = dense(np.diag(diagonal)) if kind == "factored" else sparse(lambda v: diagonal * v, np.abs(diagonal))
         return Evaluation(float(np.sum(x**2 - x**4)), 2 * x - 4 * x**3, curvature)
 
     found = maximize(at, np.array([0.1]), max_steps=50)
