@@ -48,8 +48,8 @@ def test_a_tutorial_runs_and_shows_what_is_stored(path):
             assert all(alike(one[kind], other[kind]) for kind in one), f"{path.name}:\n{one}\n{other}"
 
 
-def test_the_eight_tutorials_are_there_and_listed():
-    assert len(TUTORIALS) == 8
+def test_the_nine_tutorials_are_there_and_listed():
+    assert len(TUTORIALS) == 9
     index = (notebooks.FOLDER / "index.md").read_text(encoding="utf-8")
     assert re.findall(r"\]\(([\w-]+)\.ipynb\)", index) == [path.stem for path in TUTORIALS]
 

@@ -9,6 +9,7 @@ from crowdrank.inference import laplace
 from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone
 from crowdrank.models.lists import plackett_luce as list_models
 from crowdrank.models.lists import plackett_luce_likelihood as list_formulas
+from crowdrank.models.pairwise import paired
 from crowdrank.simulation import crowd_bt
 
 LEVEL, WIDTH = 0.90, 1.6448536269514722
@@ -109,6 +110,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name, road, monkeypatch):
     """Scores drawn from the prior, judgments from the scores: nine intervals in ten must hold."""
     if road == "solved":
         monkeypatch.setattr(laplace, "LARGEST_BLOCK", 1)
+        monkeypatch.setattr(paired, "_LARGEST_FACTORED", 1)
         monkeypatch.setattr(list_models, "_LARGEST_INVERTED", 1)
         monkeypatch.setattr(list_formulas, "_PLAIN_UP_TO", 0)
     model, simulate = COVERED[name]

@@ -76,8 +76,9 @@ def test_without_ties_every_treatment_of_ties_is_the_same(votes):
 @pytest.mark.parametrize("ties", [0.0, 0.25], ids=["no ties", "ties"])
 def test_counts_of_pairs_say_all_that_rows_say(kind, ties, monkeypatch):
     votes = crowd(ties=ties)
-    assert formulas.Pairs is type(pairwise_models.reduce(votes, 0))
-    assert pairwise_models.reduce(votes, 0).rows < len(votes)
+    assert isinstance(pairwise_models.reduce(votes, formulas.LOGISTIC), formulas.WinMatrix)
+    assert isinstance(pairwise_models.reduce(votes, formulas.DAVIDSON), formulas.Pairs)
+    assert pairwise_models.reduce_to_pairs(votes, formulas.LOGISTIC).rows < len(votes)
     counted = kind(tolerance=TIGHT).fit(votes)
     monkeypatch.setattr(pairwise_models, "reduce", lambda c, _: formulas.Pairs(c.left, c.right, c.outcome, c.weights))
     by_row = kind(tolerance=TIGHT).fit(votes)
@@ -204,6 +205,6 @@ def test_half_a_tie_is_half_a_win_each(votes):
 
 def test_pairs_are_counted_only_where_that_takes_fewer_passes_than_it_saves(monkeypatch):
     votes = crowd(items=10, rows=200)  # 100 cells
-    assert pairwise_models.reduce(votes, 0).rows < len(votes)
+    assert pairwise_models.reduce_to_pairs(votes, 0).rows < len(votes)
     monkeypatch.setattr(pairwise_models, "MAX_CELLS", 20)  # five passes to count them
-    assert pairwise_models.reduce(votes, 0).rows == len(votes)
+    assert pairwise_models.reduce_to_pairs(votes, 0).rows == len(votes)

@@ -75,7 +75,11 @@ COMMANDS = {
         "simulate:simulate_active",
         "Compare policies that choose questions: accuracy by number of votes, on simulated annotators.",
     ),
-    "judge": Command(_COLLECT, "judge:judge", "Have language models compare items, and write their votes."),
+    "judge": Command(
+        _COLLECT,
+        "judge:judge",
+        "Have language models compare items, and write their votes; or have one take part in a study on a server.",
+    ),
     "serve": Command(
         _COLLECT, "serve:serve", "Start or resume a collection: a web page to compare items, and a live leaderboard."
     ),

@@ -50,17 +50,16 @@ def calibrate_on_coin_tosses(
     variances are multiplied by 1 + (f − 1)·min(1, f/R).
     """
     items = comparisons.items
-    factor = 1.0
+    factor, method = 1.0, plain.method
     if comparisons.storage is None:
+        method = f"{method}, calibrated on coin tosses"
         tossed = _ratio_of_tosses(comparisons, refit, seed)
         found = _ratio(items.centre(scores), plain.std_error)
         factor = 1.0 + max(tossed - 1.0, 0.0) * min(1.0, tossed / max(found, 1e-12))
     widened = scores + np.sqrt(factor) * (plain.draws - scores)
     draws = shrunken_draws(widened, items, comparisons.n_judgments_per_item, len(comparisons), seed)
     draws += scores - items.centre(scores)
-    return Uncertainty(
-        draws, np.sqrt(factor) * plain.std_error, f"{plain.method}, calibrated on coin tosses", sampled=True
-    )
+    return Uncertainty(draws, np.sqrt(factor) * plain.std_error, method, sampled=True)
 
 
 def _ratio_of_tosses(comparisons: Comparisons, refit: Refit, seed: int) -> float:

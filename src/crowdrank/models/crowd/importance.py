@@ -38,6 +38,14 @@ class WeightedDraws(NamedTuple):
     mean: FloatArray
     std_error: FloatArray
 
+    def with_share_negated(self, share: float) -> WeightedDraws:
+        """The same distribution, mixed with its mirror image."""
+        count = round(share * len(self.draws))
+        draws = self.draws.copy()
+        draws[np.arange(count) * len(draws) // max(1, count)] *= -1.0
+        mean = (1.0 - 2.0 * share) * self.mean
+        return WeightedDraws(draws, mean, np.sqrt(self.std_error**2 + self.mean**2 - mean**2))
+
 
 @dataclass(frozen=True, eq=False)
 class Proposal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from crowdrank.data.side_information import EncodedSideInformation
 from crowdrank.engines import ShardedData
 from crowdrank.inference.laplace import LaplaceMixture
 from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, with_annotators
+from crowdrank.models.crowd.direction import log_odds_of_direction
 from crowdrank.models.crowd.encoding import (
     agreement_counts,
     agreement_logits,
@@ -23,7 +24,7 @@ from crowdrank.models.crowd.encoding import (
     weight_by_annotator,
 )
 from crowdrank.models.crowd.hyperparameter_designs import LatticeExplorer, StarExplorer
-from crowdrank.models.crowd.hyperparameters import LARGEST_SCALE, Mode
+from crowdrank.models.crowd.hyperparameters import IMPLAUSIBLE, LARGEST_SCALE, Mode
 from crowdrank.models.crowd.importance import MAX_ITEMS, MAX_ROWS, WeightedDraws, sample_posterior
 from crowdrank.models.crowd.likelihood import Answers, sigmoid, sigmoid_pair
 from crowdrank.models.crowd.marginal_likelihood import COMPILE_MIN_ROWS, GridTables, weight_of_ties
@@ -47,6 +48,8 @@ _MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 2000, 4_000_000
 _NEAR_BOUND = 0.9
 # Odds that a gold pair is wrong, when gold pairs decide between an order and its reverse.
 _GOLD_ERROR = 0.05
+# Log odds from which on an order is turned round: it follows from a minority who answer in reverse.
+_TURNING_ODDS = 1.0
 # Between these numbers of answers, annotators' posteriors are averaged over this many pairs of opposite draws.
 _MIN_AVERAGED, _MAX_AVERAGED, _AVERAGED_DRAWS = MAX_ROWS, 50_000, 8
 # A probability that the whole order is reversed from which on a note says so.
@@ -79,6 +82,8 @@ class RandomEffectsEstimate:
         Seed of the draws.
     integrated : bool
         Whether any hyperparameter is integrated out. With all of them given, the mode of the scores is the estimate.
+    is_turned : bool, default False
+        Whether the order was turned round (see `direction`).
     """
 
     modes: list[Mode]
@@ -86,6 +91,7 @@ class RandomEffectsEstimate:
     comparisons: Comparisons
     seed: int
     integrated: bool
+    is_turned: bool = False
 
     @cached_property
     def mixture(self) -> LaplaceMixture:
@@ -114,7 +120,11 @@ class RandomEffectsEstimate:
         items = self.comparisons.items
         if not self.integrated or not _are_few(self.comparisons):
             return None
-        return sample_posterior(self.objective, self.modes, items, self.seed)
+        if not self.is_turned:
+            return sample_posterior(self.objective, self.modes, items, self.seed)
+        # the weights of the two directions come from `direction`, not from the density
+        modes = [mode for mode in self.modes if not mode.is_reversed]
+        return sample_posterior(self.objective, modes, items, self.seed).with_share_negated(self.reversed_probability)
 
     @property
     def scores(self) -> FloatArray:
@@ -276,10 +286,13 @@ def fit_random_effects(
     if scale is None and modes[0].hyper.scale > _NEAR_BOUND * explorer.largest_scale:
         equal_scale = _fit_equal_annotators(comparisons).parameters["prior_scale"]
         if equal_scale > explorer.largest_scale:
-            modes = _explore(replace(explorer, largest_scale=equal_scale), [modes[0].scores, trusted], known)
-    return RandomEffectsEstimate(
-        modes, objective.at(modes[0].hyper), comparisons, model.seed, scale is None or quality is None
-    )
+            explorer = replace(explorer, largest_scale=equal_scale)
+            modes = _explore(explorer, [modes[0].scores, trusted], known)
+    is_turned = False
+    if quality is None and not known and (turned := _turned(explorer, modes)):
+        modes, is_turned = turned, True
+    integrated = scale is None or quality is None
+    return RandomEffectsEstimate(modes, objective.at(modes[0].hyper), comparisons, model.seed, integrated, is_turned)
 
 
 def _are_few(comparisons: Comparisons) -> bool:
@@ -323,7 +336,14 @@ def _explore(
         ratio = (right + _GOLD_ERROR * wrong) / (wrong + _GOLD_ERROR * right)
         return float(np.sum(np.log(ratio))) >= 0
 
-    hyper, scores = explorer.objective.hyper, explorer.best_start(starts).scores
+    return _explore_where(agrees, explorer, explorer.best_start(starts).scores) or explorer.explore(starts)
+
+
+def _explore_where(
+    agrees: Callable[[FloatArray], bool], explorer: LatticeExplorer | ProfileExplorer | StarExplorer, scores: FloatArray
+) -> list[Mode]:
+    """The modes whose scores agree with something, found from starting scores or their negatives."""
+    hyper = explorer.objective.hyper
     if not agrees(scores):
         scores = -scores
         if not explorer.fixed[1]:  # most annotators answer in reverse
@@ -331,5 +351,22 @@ def _explore(
             hyper = replace(hyper, quality=quality)
     informed = replace(explorer, objective=explorer.objective.at(hyper), is_allowed=agrees)
     modes = informed.explore([scores, scores])
-    agreeing = [mode for mode in modes if agrees(mode.scores) and np.isfinite(mode.log_weight)]
-    return agreeing or explorer.explore(starts)
+    return [mode for mode in modes if agrees(mode.scores) and np.isfinite(mode.log_weight)]
+
+
+def _turned(explorer: LatticeExplorer | ProfileExplorer | StarExplorer, modes: list[Mode]) -> list[Mode]:
+    """The modes of the opposite order, if it is more plausible once a minority may answer in reverse; otherwise none.
+
+    The order as it was is kept beside them, with the probability that is left for it.
+    """
+    best = max(modes, key=lambda mode: mode.log_weight)
+    log_odds = -log_odds_of_direction(best.curvature.tables.quality, explorer.objective.grids)
+    if log_odds < _TURNING_ODDS:
+        return []
+    found = _explore_where(lambda scores: float(scores @ best.scores) <= 0.0, explorer, best.scores)
+    if not found or log_odds > IMPLAUSIBLE:
+        return found
+    mirrored = [
+        replace(mode, scores=-mode.scores, log_weight=mode.log_weight - log_odds, is_reversed=True) for mode in found
+    ]
+    return found + mirrored
