@@ -366,7 +366,7 @@ def _turned(explorer: LatticeExplorer | ProfileExplorer | StarExplorer, modes: l
     found = _explore_where(lambda scores: float(scores @ best.scores) <= 0.0, explorer, best.scores)
     if not found or log_odds > IMPLAUSIBLE:
         return found
-    mirrored = [
+    negated = [
         replace(mode, scores=-mode.scores, log_weight=mode.log_weight - log_odds, is_reversed=True) for mode in found
     ]
-    return found + mirrored
+    return found + negated
