@@ -20,7 +20,7 @@ from crowdrank.active.gain_formulas import (
 from crowdrank.online.moments import win_probability
 
 COUNTS = 10 ** np.linspace(-1, 3, 21)
-TRUTHS, LIES = (column.ravel() for column in np.meshgrid(COUNTS, COUNTS))
+ALPHAS, BETAS = (column.ravel() for column in np.meshgrid(COUNTS, COUNTS))
 RNG = np.random.default_rng(0)
 
 
@@ -30,8 +30,8 @@ def concavity(values, width):
 
 
 def quality_on(y):
-    most = quality_gain(1.0, TRUTHS, LIES)
-    return quality_gain(1 / (1 + np.exp(-y[:, None])), TRUTHS, LIES) / most
+    most = quality_gain(1.0, ALPHAS, BETAS)
+    return quality_gain(1 / (1 + np.exp(-y[:, None])), ALPHAS, BETAS) / most
 
 
 def test_the_annotators_part_grows_with_what_is_known_of_the_answer():
@@ -65,8 +65,8 @@ def tame_items():
         RNG.random((2, size)) < 0.3, MAX_CHORD_VARIANCE, 10 ** RNG.uniform(-4, np.log10(MAX_CHORD_VARIANCE), (2, size))
     )
     total = (u + v) * RNG.choice([0, 0.5, 1], size)
-    bend = 8 * chord_bound(1e3, 1e3 + 1, u, v, 1.0, ratio, 1.0, 0.0)  # far from zero, where that of d decides
-    return bend, lambda lead: item_gain(lead[:, None], u, v, win_probability(lead[:, None], total), ratio, 1.0)
+    curvature = 8 * chord_bound(1e3, 1e3 + 1, u, v, 1.0, ratio, 1.0, 0.0)  # far from zero, where that of d decides
+    return curvature, lambda lead: item_gain(lead[:, None], u, v, win_probability(lead[:, None], total), ratio, 1.0)
 
 
 def test_the_items_part_falls_with_the_lead_where_variances_are_tame():
@@ -76,12 +76,12 @@ def test_the_items_part_falls_with_the_lead_where_variances_are_tame():
 
 
 def test_the_items_part_is_no_more_concave_than_reckoned_where_variances_are_tame():
-    bend, items = tame_items()
+    curvature, items = tame_items()
     lead = np.linspace(0, 10, 201)
-    assert np.all(concavity(items(lead), lead[1]) <= bend)
+    assert np.all(concavity(items(lead), lead[1]) <= curvature)
     for reach in (2, 100):
         square = np.linspace(0, reach, 201)
-        assert np.all(concavity(items(np.sqrt(square)), square[1]) < ITEM_CONCAVITY_SQUARED * bend)
+        assert np.all(concavity(items(np.sqrt(square)), square[1]) < ITEM_CONCAVITY_SQUARED * curvature)
 
 
 @pytest.mark.parametrize("exploration", [0.0, 1.0, 30.0])

@@ -40,8 +40,8 @@ def written_out(lead, u, v, alpha, beta, exploration):
     truthful = win_probability(lead, u + v)
     total = 0.0
     for side, c in ((1, truthful), (-1, 1 - truthful)):
-        pulled, bend = score_derivatives(side * lead, alpha, beta)
-        taught = sum(of_normals(w * pulled, variance_factor(w, bend), w) for w in (u, v))
+        pulled, curvature = score_derivatives(side * lead, alpha, beta)
+        taught = sum(of_normals(w * pulled, variance_factor(w, curvature), w) for w in (u, v))
         taught += exploration * of_betas(*update_quality(c, alpha, beta), alpha, beta)
         total += answer_probability(c, alpha, beta) * taught
     return total
@@ -63,9 +63,9 @@ def test_expected_gain_is_eq_10(exploration):
 
 
 def test_changes_are_integrals_of_densities():
-    pulled, bend = score_derivatives(0.7, 3.0, 1.5)
-    after = norm(0.8 * pulled, np.sqrt(0.8 * variance_factor(0.8, bend)))
-    assert item_divergence(0.8, pulled, bend) == pytest.approx(
+    pulled, curvature = score_derivatives(0.7, 3.0, 1.5)
+    after = norm(0.8 * pulled, np.sqrt(0.8 * variance_factor(0.8, curvature)))
+    assert item_divergence(0.8, pulled, curvature) == pytest.approx(
         divergence(after, norm(0, np.sqrt(0.8)), -9, 9), abs=1e-10
     )
     after = beta_law(*update_quality(0.8, 3.0, 1.5))

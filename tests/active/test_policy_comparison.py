@@ -135,7 +135,7 @@ def test_impossible_settings_are_refused(settings, said):
 
 
 def test_no_policy_and_no_distribution_are_refused():
-    with pytest.raises(SettingError, match="nothing to compare"):
+    with pytest.raises(SettingError, match="Name at least one policy"):
         compare_policies({}, **SMALL)
     with pytest.raises(UnknownNameError, match="'beta'"):
         compare_policies({"random": Random()}, **SMALL | {"quality": "bta(2,1)"})

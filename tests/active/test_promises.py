@@ -47,9 +47,11 @@ def triplets(beliefs):
 def test_the_probabilities_of_all_questions_sum_to_one(policy, model):
     beliefs = believed(model)
     candidates = CandidateSet(beliefs, QuestionHistory(beliefs, comparisons=told()))
-    chances = [policy.probability(candidates, *triplet) for triplet in triplets(beliefs) if candidates.allows(*triplet)]
-    assert sum(chances) == pytest.approx(1.0)
-    assert min(chances) >= 0
+    probabilities = [
+        policy.probability(candidates, *triplet) for triplet in triplets(beliefs) if candidates.allows(*triplet)
+    ]
+    assert sum(probabilities) == pytest.approx(1.0)
+    assert min(probabilities) >= 0
 
 
 @every_model

@@ -1,7 +1,6 @@
 """Packages import only what docs/architecture.md allows, and importing crowdrank loads little."""
 
 import ast
-import json
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -228,31 +227,3 @@ def test_nothing_uses_the_global_random_generator():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
                 assert node.attr in ("default_rng", "Generator", "SeedSequence"), f"{path.name}: np.random.{node.attr}"
-
-
-MOST_FILES_OF_A_RANKING = 48
-
-
-def test_a_reader_can_follow_one_ranking():
-    """The functions of one `crowdrank rank` are in few files, not counting code that runs at import."""
-    votes = SOURCE.parents[1] / "examples" / "cities" / "votes.csv"
-    code = (
-        "import contextlib, io, json, sys\n"
-        "import crowdrank.cli\n"
-        "def rank():\n"
-        "    with contextlib.redirect_stdout(io.StringIO()):\n"
-        f"        crowdrank.cli._run(['rank', {str(votes)!r}])\n"
-        "def note(frame, event, argument):\n"
-        "    if event == 'call' and frame.f_code.co_name != '<module>':\n"
-        "        files.add(frame.f_code.co_filename)\n"
-        "files = set()\n"
-        "rank()  # imports what it needs\n"
-        "sys.setprofile(note)\n"
-        "rank()\n"
-        "sys.setprofile(None)\n"
-        "print(json.dumps(sorted(files)))\n"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120).stdout
-    files = [path for path in json.loads(shown) if Path(path).is_relative_to(SOURCE)]
-    assert SOURCE / "pipeline" / "running.py" in map(Path, files)
-    assert len(files) <= MOST_FILES_OF_A_RANKING, files

@@ -16,7 +16,7 @@ import kernels  # noqa: E402
 
 from crowdrank.models.crowd import likelihood  # noqa: E402
 
-KEPT = {"climbing": 1.0, "reading": 2.0}
+KEPT = {"growing": 1.0, "reading": 2.0}
 GRADIENT = "crowd-bt, gradient and curvature"
 
 
@@ -28,16 +28,16 @@ def told(monkeypatch, *runs):
 
 
 def test_what_takes_half_as_long_again_has_become_slower(monkeypatch):
-    slow = {"climbing": 1.6, "reading": 2.9}
-    assert told(monkeypatch, slow, slow, slow) == {"climbing": pytest.approx(1.6)}
+    slow = {"growing": 1.6, "reading": 2.9}
+    assert told(monkeypatch, slow, slow, slow) == {"growing": pytest.approx(1.6)}
 
 
 def test_a_little_slower_is_not(monkeypatch):
-    assert told(monkeypatch, {"climbing": 1.4, "reading": 2.8}) == {}
+    assert told(monkeypatch, {"growing": 1.4, "reading": 2.8}) == {}
 
 
 def test_what_was_slow_once_is_not_slower(monkeypatch):
-    assert told(monkeypatch, {"climbing": 9.0, "reading": 2.0}, KEPT) == {}
+    assert told(monkeypatch, {"growing": 9.0, "reading": 2.0}, KEPT) == {}
 
 
 def test_it_fails_as_a_command(monkeypatch, tmp_path, capsys):
@@ -45,9 +45,9 @@ def test_it_fails_as_a_command(monkeypatch, tmp_path, capsys):
     kept.write_text(json.dumps({"ratios": KEPT}))
     monkeypatch.setattr(check, "_KEPT", kept)
     monkeypatch.setattr(sys, "argv", ["check.py"])
-    monkeypatch.setattr(check, "measured", lambda: {"climbing": 2.0, "reading": 2.0})
+    monkeypatch.setattr(check, "measured", lambda: {"growing": 2.0, "reading": 2.0})
     assert check.main() == 1
-    assert "climbing: 2.00 times what it was" in capsys.readouterr().out
+    assert "growing: 2.00 times what it was" in capsys.readouterr().out
     monkeypatch.setattr(check, "measured", lambda: KEPT)
     assert check.main() == 0
 

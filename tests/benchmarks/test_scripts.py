@@ -70,7 +70,7 @@ for field, name, size, limit in (
 """Run by a Python of its own, as the benchmarks are."""
 
 
-def test_a_contender_is_measured_in_a_process_of_its_own_and_ended_at_the_limit():
+def test_a_peer_is_measured_in_a_process_of_its_own_and_ended_at_the_limit():
     environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(BENCHMARKS), os.environ.get("PYTHONPATH", "")))}
     done = subprocess.run([sys.executable, "-c", MEASURED], env=environment, capture_output=True, text=True, check=True)
     crowd, online, late = done.stdout.splitlines()

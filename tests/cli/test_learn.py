@@ -20,7 +20,7 @@ QUICK = ("--set", "iterations=3", "--set", "held_out=0")
 
 
 @pytest.fixture
-def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Lists of three annotators, the first of whom is reversed; features of the items, as a table and in LETOR."""
     lists, items = CROWD.judgments, CROWD.judgments.items
     assert isinstance(lists, Rankings)
@@ -36,7 +36,7 @@ def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_function_is_learnt_kept_and_used(crowdrank: Command, lesson: Path) -> None:
+def test_a_function_is_learnt_kept_and_used(crowdrank: Command, training: Path) -> None:
     learnt = crowdrank("learn", "lists.csv", "--features", "items.parquet", "--out", "model.crowdrank")
     assert learnt.code == 0, learnt.err
     assert "36 lists of 72 items in 12 queries by 3 annotators; 2 features." in learnt.out
@@ -48,7 +48,7 @@ def test_a_function_is_learnt_kept_and_used(crowdrank: Command, lesson: Path) ->
     ranked = crowdrank("predict", "model.crowdrank", "items.csv", "--out", "ranked.csv", "--top", "2")
     assert ranked.code == 0, ranked.err
     assert "… and 2 more queries: --out writes them all." in ranked.out
-    frame = pl.read_csv(lesson / "ranked.csv")
+    frame = pl.read_csv(training / "ranked.csv")
     assert frame.columns == ["query", "item", "rank", "score"]
     assert frame.height == 72
     best = frame.filter(rank=1)["item"].to_list()
@@ -57,7 +57,7 @@ def test_a_function_is_learnt_kept_and_used(crowdrank: Command, lesson: Path) ->
     assert sum(a == b for a, b in zip(best, right, strict=True)) >= 10
 
 
-def test_features_may_come_first_and_grades_validate(crowdrank: Command, lesson: Path) -> None:
+def test_features_may_come_first_and_grades_validate(crowdrank: Command, training: Path) -> None:
     learnt = crowdrank("learn", "train.letor", "--lists", "lists.csv", "--labels", "map", "--json")
     assert learnt.code == 0, learnt.err
     content = json.loads(learnt.out)
@@ -69,7 +69,7 @@ def test_features_may_come_first_and_grades_validate(crowdrank: Command, lesson:
     assert content["settings"]["labels"] == "map"
 
 
-def test_where_it_is_learnt_makes_no_difference(crowdrank: Command, lesson: Path) -> None:
+def test_where_it_is_learnt_makes_no_difference(crowdrank: Command, training: Path) -> None:
     pytest.importorskip("distributed")
     words = ("learn", "lists.csv", "--features", "items.csv", *QUICK, "--json")
     here, there = crowdrank(*words), crowdrank(*words, "--engine", "dask")
@@ -77,7 +77,7 @@ def test_where_it_is_learnt_makes_no_difference(crowdrank: Command, lesson: Path
     assert json.loads(there.out) == json.loads(here.out)
 
 
-def test_what_is_known_is_told(crowdrank: Command, lesson: Path) -> None:
+def test_what_is_known_is_told(crowdrank: Command, training: Path) -> None:
     told = (
         "--annotator-quality",
         "annotator1=-2",
@@ -94,7 +94,7 @@ def test_what_is_known_is_told(crowdrank: Command, lesson: Path) -> None:
     assert found["annotator2"] <= found["annotator3"]
 
 
-def test_truth_of_some_queries_can_be_given(crowdrank: Command, lesson: Path) -> None:
+def test_truth_of_some_queries_can_be_given(crowdrank: Command, training: Path) -> None:
     items = CROWD.judgments.items
     pl.DataFrame(
         {
@@ -102,7 +102,7 @@ def test_truth_of_some_queries_can_be_given(crowdrank: Command, lesson: Path) ->
             "item": items.labels[:18].tolist(),
             "value": CROWD.truth[:18],
         }
-    ).write_csv(lesson / "truth.csv")
+    ).write_csv(training / "truth.csv")
     known = crowdrank(
         "learn", "lists.csv", "--features", "items.csv", "--truth", "truth.csv", *QUICK, "--method", "truth"
     )
@@ -111,9 +111,9 @@ def test_truth_of_some_queries_can_be_given(crowdrank: Command, lesson: Path) ->
     assert crowdrank("learn", "lists.csv", "--features", "items.csv", *QUICK, "--method", "truth").code == 1
 
 
-def test_ratings_are_made_lists(crowdrank: Command, lesson: Path) -> None:
-    frame = pl.read_csv(lesson / "lists.csv")
-    frame.select("query", "annotator", "item", rating=7 - pl.col("rank")).write_csv(lesson / "ratings.csv")
+def test_ratings_are_made_lists(crowdrank: Command, training: Path) -> None:
+    frame = pl.read_csv(training / "lists.csv")
+    frame.select("query", "annotator", "item", rating=7 - pl.col("rank")).write_csv(training / "ratings.csv")
     rated = crowdrank("learn", "ratings.csv", "--features", "items.csv", *QUICK, "--method", "ltrma-d")
     listed = crowdrank("learn", "lists.csv", "--features", "items.csv", *QUICK, "--method", "ltrma-d")
     assert "Converted to lists: each annotator's items ordered by grade." in rated.out
@@ -159,7 +159,7 @@ def test_ratings_are_made_lists(crowdrank: Command, lesson: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(
-    crowdrank: Command, lesson: Path, words: tuple[str, ...], message: str
+    crowdrank: Command, training: Path, words: tuple[str, ...], message: str
 ) -> None:
     ended = crowdrank("learn", *words)
     assert ended.code == 1
@@ -169,45 +169,45 @@ def test_what_makes_no_sense_is_refused_in_one_line(
 
 @pytest.mark.parametrize("words", [("--missing-features", "mean"), ("--engine", "cloud"), ("--labels", "magic")])
 def test_a_value_that_is_not_a_choice_is_a_usage_error(
-    crowdrank: Command, lesson: Path, words: tuple[str, str]
+    crowdrank: Command, training: Path, words: tuple[str, str]
 ) -> None:
     ended = crowdrank("learn", "lists.csv", "--features", "items.csv", *words)
     assert ended.code == 2
     assert words[1] in ended.err
 
 
-def test_bad_data_are_named(crowdrank: Command, lesson: Path) -> None:
-    lists, items = (lesson / "lists.csv").read_text(), (lesson / "items.csv").read_text().splitlines()
-    (lesson / "unknown.csv").write_text(lists + "query01,annotator1,zoe,9\n")
+def test_bad_data_are_named(crowdrank: Command, training: Path) -> None:
+    lists, items = (training / "lists.csv").read_text(), (training / "items.csv").read_text().splitlines()
+    (training / "unknown.csv").write_text(lists + "query01,annotator1,zoe,9\n")
     assert (
         "No features for 1 of 73 items: zoe (query01)"
         in crowdrank("learn", "unknown.csv", "--features", "items.csv").err
     )
-    (lesson / "short.csv").write_text("\n".join(items[:-1]) + "\n")
+    (training / "short.csv").write_text("\n".join(items[:-1]) + "\n")
     assert "No features for 1 of 72 items" in crowdrank("learn", "lists.csv", "--features", "short.csv").err
     hole = items.copy()
     hole[3] = ",".join([*hole[3].split(",")[:3], "nan"])
-    (lesson / "hole.csv").write_text("\n".join(hole) + "\n")
+    (training / "hole.csv").write_text("\n".join(hole) + "\n")
     ended = crowdrank("learn", "lists.csv", "--features", "hole.csv", *QUICK)
     assert "hole.csv: line 4: feature 'x2' of item" in ended.err
     filled = crowdrank("learn", "lists.csv", "--features", "hole.csv", *QUICK, "--missing-features", "zero")
     assert filled.code == 0, filled.err
 
 
-def test_queries_without_lists_and_one_annotator_only_are_borne(crowdrank: Command, lesson: Path) -> None:
-    frame = pl.read_csv(lesson / "lists.csv")
-    frame.filter((pl.col("annotator") == "annotator2") & (pl.col("query") != "query12")).write_csv(lesson / "one.csv")
+def test_queries_without_lists_and_one_annotator_only_are_borne(crowdrank: Command, training: Path) -> None:
+    frame = pl.read_csv(training / "lists.csv")
+    frame.filter((pl.col("annotator") == "annotator2") & (pl.col("query") != "query12")).write_csv(training / "one.csv")
     ended = crowdrank("learn", "one.csv", "--features", "items.csv", *QUICK)
     assert ended.code == 0, ended.err
     assert "11 lists of 66 items in 11 queries by 1 annotator" in ended.out
     assert "Note: There is one annotator" in ended.out
 
 
-def test_prediction_refuses_what_it_cannot_rank(crowdrank: Command, lesson: Path) -> None:
+def test_prediction_refuses_what_it_cannot_rank(crowdrank: Command, training: Path) -> None:
     crowdrank("learn", "lists.csv", "--features", "items.csv", "--method", "borda", *QUICK, "--out", "model.crowdrank")
-    (lesson / "other.csv").write_text("item,x1\na,1\n")
+    (training / "other.csv").write_text("item,x1\na,1\n")
     assert "No feature named 'x2'" in crowdrank("predict", "model.crowdrank", "other.csv").err
     assert "not a ranking function" in crowdrank("predict", "items.csv", "items.csv").err
-    (lesson / "new.csv").write_text("item,x2,x1,style\na,0.1,1,bold\nb,0.9,1,plain\n")
+    (training / "new.csv").write_text("item,x2,x1,style\na,0.1,1,bold\nb,0.9,1,plain\n")
     ended = crowdrank("predict", "model.crowdrank", "new.csv", "--json")
     assert [row["item"] for row in json.loads(ended.out)] == ["b", "a"]

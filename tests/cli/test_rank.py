@@ -147,7 +147,7 @@ def test_no_uncertainty_shows_none(crowdrank, votes):
     assert "±" not in crowdrank("rank", votes, "--uncertainty", "none").out
 
 
-def test_islands_are_noted(crowdrank, tmp_path):
+def test_disconnected_components_are_noted(crowdrank, tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\na,b,a\nb,a,b\nc,d,c\nd,c,d\n")
     code, out, _ = crowdrank("rank", path)

@@ -67,7 +67,7 @@ def test_settings_of_a_policy_reach_it(crowdrank):
     [
         (("--policies", "gian"), "did you mean 'gain'?"),
         (("--policies", "gain,gain"), "twice"),
-        (("--policies", ","), "nothing to compare"),
+        (("--policies", ","), "Name at least one policy to compare"),
         (("--policies", "gain:exploration"), "adaptive:epsilon=0.2:floor=5; got 'exploration'"),
         (("--policies", "gain:explration=5"), "did you mean 'exploration'?"),
         (("--policies", "gain:exploration=much"), "exploration cannot be 'much'"),

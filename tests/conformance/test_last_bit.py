@@ -106,7 +106,9 @@ def assert_same_answer(model, one, other):
     assert (gap <= limit).all(), f"scores differ by {gap}, allowed are {limit}"
     # two shares of n draws each, at worst one half of them
     few = MONTE_CARLO_ERRORS * np.sqrt(0.5 / min(independent_draws(ranking.uncertainty) for ranking in (one, other)))
-    np.testing.assert_allclose(chances(one), chances(other), rtol=0, atol=few, err_msg="P(a above b) differs")
+    np.testing.assert_allclose(
+        probabilities(one), probabilities(other), rtol=0, atol=few, err_msg="P(a above b) differs"
+    )
 
 
 def independent_draws(uncertainty):
@@ -114,7 +116,7 @@ def independent_draws(uncertainty):
     return REPLICATES if uncertainty.method.startswith("bootstrap") else len(uncertainty.draws)
 
 
-def chances(ranking):
+def probabilities(ranking):
     """P(a above b) of every two items of a query."""
     names = [
         (query, sorted(ranking.items.labels[ranking.items.of_query(n)]))

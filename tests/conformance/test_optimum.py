@@ -89,7 +89,7 @@ def improves(objective, x, seed, step=1e-3, directions=30):
     return max(gains)
 
 
-def assert_stands_on_the_top(objective, x, seed):
+def assert_reaches_the_optimum(objective, x, seed):
     # a step of 1e-3 loses ½·h·1e-6; more than rounding may gain nothing
     rounding = 1e-13 * (1 + abs(objective(x)))
     assert improves(objective, x, seed) <= rounding
@@ -105,7 +105,7 @@ def assert_stands_on_the_top(objective, x, seed):
 @pytest.mark.parametrize("kind", [BradleyTerry, Thurstone], ids=["bradley-terry", "thurstone"])
 @quick
 @given(data=st.data())
-def test_pairwise_models_stand_on_the_top(kind, ties, prior, data):
+def test_pairwise_models_reach_the_optimum(kind, ties, prior, data):
     named = kind().ties if ties == "modelled" else ties
     model = kind(ties=named, tolerance=1e-7, **PRIORS[prior])
     votes = data.draw(comparisons(both_ways=prior == "no prior"))
@@ -127,19 +127,19 @@ def test_pairwise_models_stand_on_the_top(kind, ties, prior, data):
 
     if model.virtual_weight:
         x = best_shift(objective, x, votes.items)
-    assert_stands_on_the_top(objective, x, seed=0)
+    assert_reaches_the_optimum(objective, x, seed=0)
 
 
 @pytest.mark.parametrize("prior_scale", [3.0, 0.5, None])
 @quick
 @given(data=st.data())
-def test_plackett_luce_stands_on_the_top(prior_scale, data):
+def test_plackett_luce_reaches_the_optimum(prior_scale, data):
     lists = data.draw(rankings(ties=prior_scale is not None, most_lists=3))
     if prior_scale is None:  # every list and its reverse, so that every item sometimes beats every other
         lists = both_ways(lists)
     model = PlackettLuce(prior_scale=prior_scale, tolerance=1e-7)
     ranking = model.fit(lists)
-    assert_stands_on_the_top(lambda at: log_posterior_of_lists(model, lists, at), np.array(ranking.scores), seed=0)
+    assert_reaches_the_optimum(lambda at: log_posterior_of_lists(model, lists, at), np.array(ranking.scores), seed=0)
     assert ranking.log_likelihood == pytest.approx(
         log_posterior_of_lists(PlackettLuce(prior_scale=None), lists, ranking.scores), rel=1e-9, abs=1e-9
     )
@@ -170,7 +170,7 @@ def test_the_log_likelihood_is_that_of_the_judgments(kind, votes):
 @pytest.mark.parametrize("kind", [BradleyTerry, Thurstone], ids=["bradley-terry", "thurstone"])
 @quick
 @given(votes=comparisons())
-def test_predictions_are_the_chances_that_were_fitted(kind, votes):
+def test_predictions_are_the_probabilities_that_were_fitted(kind, votes):
     model = kind()
     ranking = model.fit(votes)
     found = model.predict(ranking, votes)

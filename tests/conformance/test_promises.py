@@ -230,7 +230,7 @@ def hard(kind):
 @every_model
 def test_admits_when_it_stops_short(kind):
     if "max_steps" not in {entry.name for entry in fields(kind)}:
-        pytest.skip("computed outright")
+        pytest.skip("has a closed form")
     with pytest.warns(ConvergenceWarning, match=f"{name_of(kind())} did not converge in 1 steps"):
         ranking = kind(max_steps=1).fit(hard(kind))
     assert not ranking.convergence.converged
@@ -242,7 +242,7 @@ def test_admits_when_it_stops_short(kind):
 @pytest.mark.parametrize("setting", [{"max_steps": 0}, {"tolerance": 0.0}, {"tolerance": float("nan")}], ids=str)
 def test_refuses_to_solve_without_a_step_or_an_end(kind, setting):
     if not set(setting) <= {entry.name for entry in fields(kind)}:
-        pytest.skip("computed outright")
+        pytest.skip("has a closed form")
     with pytest.raises(SettingError, match="tolerance must be positive and max_steps at least 1"):
         kind(**setting)
 

@@ -62,7 +62,7 @@ def test_weights_of_lists_go_to_their_pairs():
 
 
 def test_lists_that_order_nothing_have_no_pairs():
-    with pytest.raises(DataError, match="order no two items"):
+    with pytest.raises(DataError, match="any two items"):
         Rankings.of_lists([[["a"]], [["b", "c"]]]).to_comparisons()
     assert Rankings.of_lists([[["b", "c"]]]).to_comparisons(ties="keep").ties == 1
 
@@ -161,9 +161,9 @@ def test_a_comparison_is_two_grades():
 
 def test_components_of_grades_are_items_without_a_common_annotator():
     grades = Ratings.of(["a", "b", "c", "d", "c"], [1, 2, 3, 4, 5], annotator=["x", "x", "y", "y", "z"])
-    health = diagnose(grades)
-    assert [group.tolist() for group in health.disconnected_components] == [[0, 1], [2, 3]]
-    assert health.notes() == [
+    diagnostics = diagnose(grades)
+    assert [group.tolist() for group in diagnostics.disconnected_components] == [[0, 1], [2, 3]]
+    assert diagnostics.notes() == [
         "2 groups of items were never graded by a common annotator: a, b; c, d. "
         "Only the scale of the grades relates one group to another."
     ]
@@ -186,7 +186,7 @@ def test_grades_become_comparisons_the_better_wins(grades):
     if decided:
         assert answers(grades.to_comparisons()) == decided
     else:
-        with pytest.raises(DataError, match="order no two items"):
+        with pytest.raises(DataError, match="any two items"):
             grades.to_comparisons()
 
 

@@ -13,7 +13,7 @@ from crowdrank.models import REGISTRY
 from crowdrank.models.selection import default_model
 from tests.docs.pages import DOCS, section, table
 from tests.models.jury.simulated import jury
-from tests.models.test_tastes import crowd
+from tests.models.test_camps import crowd
 
 PAGE = DOCS / "explanation" / "choosing-a-model.md"
 ROWS = {row[0]: re.match(r"\[([\w-]+)\]", row[1])[1] for row in table(section(PAGE, "What you have"))[1:]}

@@ -50,7 +50,7 @@ def test_the_list_of_models_is_whole():
         _, in_python, reads, _, uncertainty = rows[name]
         assert in_python == f"`cr.{kind.__name__}`"
         assert reads.split(", ") == [read.__name__.lower() for read in kinds_read(kind)]
-        assert uncertainty in prose(page_of(name)).lower()
+        assert uncertainty.lower() in prose(page_of(name)).lower()
 
 
 def test_no_page_tells_of_a_model_that_is_not_there():

@@ -19,7 +19,7 @@ TEXTS = [
     *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", "paper/paper.md")),
     *sorted((ROOT / "papers").rglob("*.md")),
 ]
-MADE_BY_THE_READER = {"colley"}  # the model of the guide on adding one
+MADE_BY_THE_READER = {"colley", "lapse_bt"}  # the models of the guide on adding one
 
 _MODULE = re.compile(r"(?<![\w./@-])crowdrank((?:\.[A-Za-z_]\w*)+)(?![\w/])")
 _FILE = re.compile(r"(?<![\w/.-])((?:[\w-]+/)*[\w-]+\.py)\b")

@@ -107,7 +107,7 @@ def test_models_that_pass_over_nothing_read_the_columns(votes, folder):
 
 
 @pytest.mark.parametrize("model", [cr.BradleyTerry(), joint_crowd_bt(), cr.VarianceBT()], ids=repr)
-def test_a_climb_from_an_earlier_fit_ends_at_the_same_summit(model, votes, folder, small_parts):
+def test_a_fit_from_an_earlier_one_ends_at_the_same_optimum(model, votes, folder, small_parts):
     model = replace(model, tolerance=1e-8)
     first = model.fit(votes.take(slice(0, 800)))
     assert_same_streamed(model.fit(cr.scan(folder), init=first), model.fit(votes))

@@ -47,7 +47,7 @@ def topics():
 
 
 @pytest.fixture(scope="module")
-def lesson():
+def training():
     crowd = list_crowd(queries=40, items=12, annotators=5, labels="mallows", first_expertise=None, seed=1)
     items = crowd.judgments.items
     return crowd.judgments, Features.of({"query": items.queries[items.query], "item": items.labels, **crowd.features})
@@ -118,18 +118,18 @@ def test_queries_without_answers_make_no_block_of_their_own(topics, monkeypatch)
 @pytest.mark.parametrize(
     "model", [cr.TPP(max_sweeps=60), cr.BayesianCrowdBT(draws=10, warmup=5, max_sweeps=40)], ids=repr
 )
-def test_chains_are_walked_anywhere(model, topics, place):
+def test_chains_are_sampled_anywhere(model, topics, place):
     expected, found = model.fit(topics), model.fit(topics, engine=place)
     np.testing.assert_array_equal(found.scores, expected.scores)
     np.testing.assert_array_equal(found.uncertainty.draws, expected.uncertainty.draws)
 
 
 @pytest.mark.parametrize("settings", [{"sampler": "gibbs"}, {"top": 3}], ids=repr)
-def test_a_function_is_learnt_from_true_lists_found_anywhere(settings, lesson, place):
+def test_a_function_is_learnt_from_true_lists_found_anywhere(settings, training, place):
     teaching = CrowdRanker(held_out=0, labels="expected", iterations=4, **settings)
-    expected, found = teaching.fit(*lesson), teaching.fit(*lesson, engine=place)
+    expected, found = teaching.fit(*training), teaching.fit(*training, engine=place)
     np.testing.assert_array_equal(found.annotators["expertise"], expected.annotators["expertise"])
-    np.testing.assert_array_equal(found.scores(lesson[1]), expected.scores(lesson[1]))
+    np.testing.assert_array_equal(found.scores(training[1]), expected.scores(training[1]))
 
 
 def test_a_worker_killed_at_work_changes_nothing(client, tmp_path):
@@ -140,7 +140,7 @@ def test_a_worker_killed_at_work_changes_nothing(client, tmp_path):
     assert not marker.exists()
 
 
-def test_a_worker_killed_between_steps_has_its_chains_drawn_again(lesson, client):
+def test_a_worker_killed_between_steps_has_its_chains_drawn_again(training, client):
     """With it are lost the queries it held, and where their chains stood."""
     teaching = CrowdRanker(held_out=0, labels="expected", iterations=4, sampler="gibbs")
     (victim, *_), steps = client.run(os.getpid).values(), []
@@ -150,10 +150,10 @@ def test_a_worker_killed_between_steps_has_its_chains_drawn_again(lesson, client
         if step == 2:
             os.kill(victim, signal.SIGKILL)
 
-    found, expected = teaching.fit(*lesson, progress=progress, engine=Dask(client)), teaching.fit(*lesson)
+    found, expected = teaching.fit(*training, progress=progress, engine=Dask(client)), teaching.fit(*training)
     assert steps[-1] > 2
     assert victim not in client.run(os.getpid).values()
-    np.testing.assert_array_equal(found.scores(lesson[1]), expected.scores(lesson[1]))
+    np.testing.assert_array_equal(found.scores(training[1]), expected.scores(training[1]))
 
 
 def test_the_page_on_scale_names_the_models_that_are_spread():

@@ -16,7 +16,7 @@ def votes() -> Comparisons:
     return mixed_crowd(items=12, kinds={"good": 15}, votes_each=40, seed=1).judgments
 
 
-def test_chances_are_those_of_the_formula():
+def test_probabilities_are_those_of_the_formula():
     votes = Comparisons.of(["a", "a", "b", "a"], ["b", "b", "a", "b"], ["a", "b", "b", "tie"])
     model = BradleyTerry(ties="half")
     ranking = model.fit(votes)
@@ -29,10 +29,12 @@ def test_kept_ties_are_given_their_own_chance():
     votes = Comparisons.of(["a", "a", "b", "a"], ["b", "b", "a", "b"], ["a", "b", "b", "tie"])
     model = BradleyTerry()
     ranking = model.fit(votes)
-    chances = model.predict(ranking, votes)
-    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    probabilities = model.predict(ranking, votes)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     kept = log_probabilities(model, ranking, votes, ties="keep")
-    np.testing.assert_allclose(kept, np.log([chances[0, 0], chances[1, 2], chances[2, 0], chances[3, 1]]))
+    np.testing.assert_allclose(
+        kept, np.log([probabilities[0, 0], probabilities[1, 2], probabilities[2, 0], probabilities[3, 1]])
+    )
 
 
 def test_a_model_that_knows_the_items_beats_a_coin(votes):
@@ -41,7 +43,7 @@ def test_a_model_that_knows_the_items_beats_a_coin(votes):
     assert score.n_judgments == len(votes)
 
 
-def test_coin_tosses_cannot_be_foretold():
+def test_coin_tosses_cannot_be_predicted():
     noise = crowd_bt(items=12, annotators=30, pairs=60, votes=10, quality="0.5", seed=2).judgments
     score = cross_validate(BradleyTerry(prior_scale=0.3), noise)
     assert abs(score.mean - np.log(0.5)) < 0.03

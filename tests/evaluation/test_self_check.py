@@ -48,7 +48,7 @@ def test_a_model_that_is_too_sure_is_named(votes):
         found = cr.evaluation.check_design(model, votes, ranking, simulations=10)
     assert found.fitted.scores.value < 0.6
     assert {"score intervals", "rank intervals"} <= set(found.overconfident)
-    assert "Too sure for data like yours: score intervals" in found.lines()[-1]
+    assert "Overconfident for data like yours: score intervals" in found.lines()[-1]
 
 
 def test_the_design_is_kept(votes):

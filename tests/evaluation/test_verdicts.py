@@ -154,15 +154,15 @@ def test_another_taste_is_told_from_noise_and_from_reversal(likeness):
 def test_several_reversed_are_reversed_and_the_honest_stay_honest():
     judgments, kind = crowd({"good": 10, "reversed": 4}, votes=40, items=30, seed=0)
     found = verdicts(judgments)
-    assert found.tastes is None
+    assert found.camps is None
     assert by_kind(found, kind) == {"good": {"reliable": 10}, "reversed": {"reversed": 4}}
 
 
 def test_too_many_to_be_reversed_have_a_different_taste():
     judgments, kind = crowd({"good": 9, "reversed": 7}, votes=40, items=15, seed=0)
     found = verdicts(judgments)
-    assert found.tastes is not None
-    assert found.tastes.sizes == (9, 7)
+    assert found.camps is not None
+    assert found.camps.sizes == (9, 7)
     assert by_kind(found, kind) == {"good": {"reliable": 9}, "reversed": {"different taste": 7}}
     assert found.reason[kind == "reversed"][0].startswith("sided with the smaller camp in ")
 

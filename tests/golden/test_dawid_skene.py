@@ -16,7 +16,7 @@ ANSWERS = (
     "1101111100011000110000100011001101010110",
     "0001100000001001111111010010001111001111",
 )
-CHANCES = [
+PROBABILITIES = [
     1.0,
     1.0,
     0.036991,
@@ -66,10 +66,10 @@ def answers() -> Ratings:
     return Ratings.of(item, grade, annotator=annotator)
 
 
-def test_chances_of_classes_are_the_other_librarys():
+def test_probabilities_of_classes_are_the_other_librarys():
     model = DawidSkene(annotator_prior_count=1e-9, query_prior_count=1e-9, tolerance=1e-12, max_steps=20_000)
-    np.testing.assert_allclose(model.fit(answers()).scores, CHANCES, atol=2e-6)
+    np.testing.assert_allclose(model.fit(answers()).scores, PROBABILITIES, atol=2e-6)
 
 
 def test_with_what_annotators_are_credited_with_they_are_not():
-    assert np.max(np.abs(DawidSkene().fit(answers()).scores - CHANCES)) > 0.1
+    assert np.max(np.abs(DawidSkene().fit(answers()).scores - PROBABILITIES)) > 0.1

@@ -12,9 +12,9 @@ from crowdrank.models.crowd.priors import Priors
 from crowdrank.simulation import factor_crowd
 
 
-def hill(matrix, summit):
+def hill(matrix, optimum):
     def at(x):
-        away = x - summit
+        away = x - optimum
         return Evaluation(float(-0.5 * away @ matrix @ away), -matrix @ away, dense(matrix))
 
     return at
@@ -26,7 +26,7 @@ def matrix_of(size=6, seed=0):
 
 
 @pytest.mark.parametrize("formula", [CROWD_BT, FACTOR_BT])
-def test_the_summit_is_the_one_newton_finds(formula):
+def test_the_optimum_is_the_one_newton_finds(formula):
     crowd = factor_crowd(items=12, annotators=8, pairs=40, votes=8, seed=1)
     votes = crowd.judgments
     features = (
@@ -34,8 +34,8 @@ def test_the_summit_is_the_one_newton_finds(formula):
     )
     answers = encode_answers(votes, features)
     layout = Layout(len(votes.items), len(votes.annotators), answers.features.shape[1])
-    of_gates = {"quality": (3.0, 0.5)} if formula == CROWD_BT else {"logit": (1.0, 1.0), "feature_weight": 1.0}
-    objective = Objective(LOCAL.load(answers), layout, formula, Priors(scale=3.0, **of_gates))
+    of_logits = {"quality": (3.0, 0.5)} if formula == CROWD_BT else {"logit": (1.0, 1.0), "feature_weight": 1.0}
+    objective = Objective(LOCAL.load(answers), layout, formula, Priors(scale=3.0, **of_logits))
     start = np.zeros(layout.size)
     start[layout.items : layout.items + layout.annotators] = 1.0
     slow = maximize_nonlinear_cg(objective, start, tolerance=1e-4)
@@ -47,14 +47,14 @@ def test_the_summit_is_the_one_newton_finds(formula):
 
 
 def test_a_quadratic_takes_about_as_many_steps_as_it_has_dimensions():
-    summit = np.arange(6.0)
-    found = maximize_nonlinear_cg(hill(matrix_of(), summit), np.zeros(6), tolerance=1e-6)
+    optimum = np.arange(6.0)
+    found = maximize_nonlinear_cg(hill(matrix_of(), optimum), np.zeros(6), tolerance=1e-6)
     assert found.converged
     assert found.steps <= 30
-    np.testing.assert_allclose(found.parameters, summit, atol=1e-5)
+    np.testing.assert_allclose(found.parameters, optimum, atol=1e-5)
 
 
-def test_starting_at_the_summit_takes_no_step():
+def test_a_start_at_the_optimum_takes_no_step():
     found = maximize_nonlinear_cg(hill(matrix_of(), np.zeros(6)), np.zeros(6))
     assert (found.converged, found.steps, found.distance) == (True, 0, 0.0)
 
@@ -66,7 +66,7 @@ def test_stopping_short_is_not_called_converged():
     assert found.distance > 1e-9
 
 
-def test_level_ground_is_not_taken_for_a_summit_far_away():
+def test_a_flat_objective_is_not_taken_for_an_optimum_far_away():
     """An objective so wide that its gradient is small everywhere: only the distance shows that it has not converged."""
     found = maximize_nonlinear_cg(hill(1e-6 * np.eye(3), np.full(3, 1e4)), np.zeros(3), tolerance=1e-3)
     assert found.converged

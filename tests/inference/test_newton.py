@@ -4,11 +4,11 @@ import pytest
 from crowdrank.inference import Evaluation, dense, maximize, sparse
 
 
-def hill(matrix, summit):
+def hill(matrix, optimum):
     """−½ (x−s)ᵀ M (x−s): one Newton step from anywhere."""
 
     def at(x):
-        away = x - summit
+        away = x - optimum
         return Evaluation(float(-0.5 * away @ matrix @ away), -matrix @ away, dense(matrix))
 
     return at
@@ -29,14 +29,14 @@ def matrix_of(size=6, seed=0):
 
 
 def test_a_quadratic_takes_one_step():
-    summit = np.arange(6.0)
-    found = maximize(hill(matrix_of(), summit), np.zeros(6), tolerance=1e-8)
+    optimum = np.arange(6.0)
+    found = maximize(hill(matrix_of(), optimum), np.zeros(6), tolerance=1e-8)
     assert found.converged
     assert found.steps == 1
-    np.testing.assert_allclose(found.parameters, summit, atol=1e-9)
+    np.testing.assert_allclose(found.parameters, optimum, atol=1e-9)
 
 
-def test_starting_at_the_summit_takes_no_step():
+def test_a_start_at_the_optimum_takes_no_step():
     found = maximize(hill(matrix_of(), np.zeros(6)), np.zeros(6))
     assert (found.converged, found.steps, found.distance) == (True, 0, 0.0)
 
@@ -57,15 +57,15 @@ def test_the_line_search_holds_an_overshooting_step(start):
 
 
 def test_every_step_goes_uphill():
-    heights = []
+    values = []
 
     def watched(x):
         point = steep(x)
-        heights.append(point.value)
+        values.append(point.value)
         return point
 
     found = maximize(watched, np.array([4.0, -2.0]), tolerance=1e-9)
-    assert found.evaluation.value == max(heights)
+    assert found.evaluation.value == max(values)
 
 
 def test_stopping_short_is_not_called_converged():
@@ -101,27 +101,27 @@ def test_a_gradient_that_points_nowhere_is_not_called_converged():
     assert not maximize(wrong, np.array([3.0])).converged
 
 
-def test_conjugate_gradients_climb_where_factoring_does():
-    matrix, summit = matrix_of(40), np.linspace(-1, 1, 40)
+def test_conjugate_gradients_maximise_where_factoring_does():
+    matrix, optimum = matrix_of(40), np.linspace(-1, 1, 40)
 
     def at(x):
-        away = x - summit
+        away = x - optimum
         return Evaluation(
             float(-0.5 * away @ matrix @ away), -matrix @ away, sparse(lambda v: matrix @ v, np.diag(matrix))
         )
 
     found = maximize(at, np.zeros(40), tolerance=1e-9)
     assert found.converged
-    np.testing.assert_allclose(found.parameters, summit, atol=1e-8)
+    np.testing.assert_allclose(found.parameters, optimum, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["factored", "iterated"])
-def test_a_slope_that_bends_the_wrong_way_is_not_taken_for_a_summit(kind):
+def test_negative_curvature_is_not_taken_for_an_optimum(kind):
     """x² − x⁴ is convex at 0.1: the gradient still points uphill, whatever the curvature."""
 
     def at(x):
-        bend = 12 * x**2 - 2
-        curvature = dense(np.diag(bend)) if kind == "factored" else sparse(lambda v: bend * v, np.abs(bend))
+        diagonal = 12 * x**2 - 2
+        curvature = dense(np.diag(diagonal)) if kind == "factored" else sparse(lambda v: diagonal * v, np.abs(diagonal))
         return Evaluation(float(np.sum(x**2 - x**4)), 2 * x - 4 * x**3, curvature)
 
     found = maximize(at, np.array([0.1]), max_steps=50)

@@ -78,10 +78,10 @@ BOUNDS = [
 ]
 
 
-@pytest.mark.parametrize("mirrored", [False, True], ids=["as they are", "mirrored"])
+@pytest.mark.parametrize("flipped", [False, True], ids=["as they are", "flipped"])
 @pytest.mark.parametrize(("low", "high"), BOUNDS)
-def test_truncated_normals_have_the_right_distribution(low, high, mirrored):
-    low, high = (-high, -low) if mirrored else (low, high)
+def test_truncated_normals_have_the_right_distribution(low, high, flipped):
+    low, high = (-high, -low) if flipped else (low, high)
     drawn = truncated_normals(np.random.default_rng(2), 0.0, np.full(COUNT, low), high)
     assert np.all((low <= drawn) & (drawn <= high))
     assert kstest(drawn, truncnorm(low, high).cdf).pvalue > 1e-4

@@ -31,8 +31,8 @@ def log_probabilities(scores, lists, theta):
 
 def test_potentials_sum_to_definition_1(told):
     scores, lists, theta = told
-    pull = potentials(lists, theta, SIZE)
-    ours = np.array([log_joint(scores, pull, first) for first in FIRSTS])
+    potential = potentials(lists, theta, SIZE)
+    ours = np.array([log_joint(scores, potential, first) for first in FIRSTS])
     assert np.ptp(ours - log_probabilities(scores, lists, theta)) < 1e-9
 
 

@@ -182,8 +182,8 @@ def test_ties_of_humans_and_judges(ties):
     ranking = fit(votes, ties=ties)
     assert np.corrcoef(ranking.scores, truth)[0, 1] > 0.9
     assert ("tie" in ranking.parameters) == (ties == "davidson")
-    chances = cr.CommensurateBT(ties=ties).predict(ranking, votes)
-    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-9)
+    probabilities = cr.CommensurateBT(ties=ties).predict(ranking, votes)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-9)
 
 
 def test_without_judges_it_is_bradley_terry():

@@ -18,7 +18,7 @@ quick = settings(max_examples=25, deadline=None, suppress_health_check=list(Heal
 PUBLISHED = CrowdAgg(quality_prior=None, pooled=False, resolve_sign=False)
 
 
-def chances_by_hand(votes, who, win_rule):
+def probabilities_by_hand(votes, who, win_rule):
     """Eq. 6 for one annotator of one query, whose pairs are all different: P(s above t)."""
     n = len(votes.items)
     answer = np.full((n, n), np.nan)
@@ -41,7 +41,7 @@ def utilities_by_hand(votes, quality, discount, win_rule="answer"):
     n = len(votes.items)
     total = np.zeros(n)
     for who, right in enumerate(quality):
-        chance = chances_by_hand(votes, who, win_rule)
+        chance = probabilities_by_hand(votes, who, win_rule)
         chance = right * chance + (1 - right) * (1 - chance)
         for s in range(n):
             ranks = np.array([1.0])
@@ -191,7 +191,7 @@ def test_equal_grades_are_ties_and_single_grades_are_refused():
     even = Ratings.of(["a", "b", "a", "b"], [1, 1, 2, 2], annotator=["x", "x", "y", "y"])
     assert CrowdAgg().fit(even).scores.tolist() == [0, 0]
     alone = Ratings.of(["a", "b"], [1, 2], annotator=["x", "y"])
-    with pytest.raises(DataError, match="order no two items"):
+    with pytest.raises(DataError, match="any two items"):
         CrowdAgg().fit(alone)
     with pytest.raises(DataError, match="no judgments"):
         CrowdAgg().fit(even.take(slice(0, 0)))

@@ -36,7 +36,7 @@ def coins(*pairs):
 
 
 def log_posterior(em, estimate, crowd, model):
-    """What the rounds climb: the likelihood with classes added up, and Dirichlet priors of shares and matrices."""
+    """What the rounds maximise: the likelihood with classes added up, and Dirichlet priors of shares and matrices."""
     return (
         estimate.log_likelihood
         + model.annotator_prior_count * float(np.sum(crowd.confusion * np.log(estimate.confusion)))

@@ -14,7 +14,7 @@ from crowdrank.models.ratings import graded_response_posterior
 from crowdrank.models.ratings.dawid_skene import GradeClasses
 from crowdrank.models.ratings.graded_response import GradedResponse
 from crowdrank.models.ratings.graded_response_posterior import (
-    LaplaceApproximation,
+    GradedResponseLaplace,
     LogPosterior,
     ParameterLayout,
     PriorScales,
@@ -118,7 +118,7 @@ def test_annotator_errors_equal_those_of_the_full_hessian():
     ratings, *_ = crowd(2, items=12, people=6, each=10)
     layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, 10))
     found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, SCALES), layout.start, max_step=2.0)
-    approximation = LaplaceApproximation(found, layout, ratings, 0)
+    approximation = GradedResponseLaplace(found, layout, ratings, 0)
     covariance, _, log_determinant = approximation._marginal
     errors = approximation.annotator_errors.ravel()
     inverse = np.linalg.inv(found.evaluation.curvature.matrix.toarray())
@@ -133,10 +133,10 @@ def test_large_data_treat_annotators_as_known(monkeypatch):
     ratings, *_ = crowd(3)
     model = GradedResponse(prior_scale=1.0, discrimination_scale=0.7)
     exact = model.fit(ratings)
-    assert exact.uncertainty.method == "curvature at the optimum, of scores and annotators together"
+    assert exact.uncertainty.method == "Laplace approximation of scores and annotators jointly"
     monkeypatch.setattr(graded_response_posterior, "_MAX_CELLS", 10)
     given_annotators = model.fit(ratings)
-    assert given_annotators.uncertainty.method == "curvature at the optimum, of scores, given the annotators"
+    assert given_annotators.uncertainty.method == "Laplace approximation of the scores, given the annotators"
     ratio = given_annotators.uncertainty.std_error / exact.uncertainty.std_error
     assert (ratio > 0.7).all()
     assert np.median(ratio) < 1.02

@@ -80,8 +80,8 @@ def test_fusion_of_a_hand_worked_example():
     np.testing.assert_allclose(scores, [1 / 61, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
 
 
-def chances(lists, chain):
-    """The table of each step's chances, written out from the paper's words."""
+def probabilities(lists, chain):
+    """The table of each step's probabilities, written out from the paper's words."""
     size, known = len(lists.items), lists_of(lists)
     table = np.zeros((size, size))
     for p in range(size):
@@ -108,7 +108,7 @@ def chances(lists, chain):
 @given(lists=rankings(most_queries=1), chain=st.sampled_from(["mc1", "mc2", "mc3", "mc4"]))
 def test_transition_matrices_equal_the_definitions(lists, chain):
     size = len(lists.items)
-    step = 0.9 * chances(lists, chain) + 0.1 / size
+    step = 0.9 * probabilities(lists, chain) + 0.1 / size
     time = np.linalg.matrix_power(step, 400)[0]
     scores = MarkovChain(chain=chain, teleport=0.1).fit(lists).scores
     np.testing.assert_allclose(scores, np.log(time) - np.log(time).mean(), atol=1e-9)

@@ -127,7 +127,7 @@ def test_many_judgments_lead_to_bradley_terrys_scores():
     np.testing.assert_allclose(RankCentrality().fit(votes).scores, BradleyTerry().fit(votes).scores, atol=0.05)
 
 
-def test_refuses_islands():
+def test_refuses_disconnected_components():
     with pytest.raises(DisconnectedError, match="i0, i1; i2, i3.*Rank each by itself"):
         RankCentrality().fit(comparisons_of(None, [0, 2], [1, 3], [1, 1]))
 

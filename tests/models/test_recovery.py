@@ -140,7 +140,7 @@ def test_intervals_of_another_width_would_be_found_out():
     assert wide > 0.95
 
 
-def test_chances_of_standing_above_are_calibrated():
+def test_probabilities_of_standing_above_are_calibrated():
     rng = np.random.default_rng(2)
     model, simulate = COVERED["bradley-terry"]
     said, true = [], []
@@ -208,7 +208,7 @@ def test_plackett_luces_two_roads_to_doubt_agree(case, monkeypatch):
 
 
 def test_a_long_list_all_agree_on_is_ranked():
-    """Scores spread over a hundred and more: chances that underflow must not stop the climb."""
+    """Scores spread over a hundred and more: probabilities that underflow must not stop the maximisation."""
     order = [[f"{n:03d}"] for n in range(100)]
     ranking = PlackettLuce().fit(Rankings.of_lists([order] * 30).reweighted(np.full(30, 100.0)))
     assert ranking.convergence.converged

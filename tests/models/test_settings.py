@@ -56,7 +56,7 @@ def test_dropping_every_judgment_is_refused():
 
 
 def test_lists_that_order_nothing_are_refused():
-    with pytest.raises(DataError, match="order no two items"):
+    with pytest.raises(DataError, match="any two items"):
         PlackettLuce().fit(Rankings.of_lists([[["a", "b"]], [["c"]]]))
 
 

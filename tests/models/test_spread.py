@@ -59,7 +59,7 @@ def test_a_number_is_a_fixed_prior():
     learnt = BradleyTerry().fit(votes)
     fixed = BradleyTerry(prior_scale=learnt.parameters["prior_scale"]).fit(votes)
     assert fixed.parameters == {}
-    assert fixed.uncertainty.method == "curvature at the optimum"
+    assert fixed.uncertainty.method == "Laplace approximation"
     np.testing.assert_allclose(fixed.scores, learnt.scores, atol=0.1)
 
 

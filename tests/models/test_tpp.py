@@ -162,11 +162,11 @@ def test_held_out_judgments_are_predicted_better_than_by_chance():
 def test_predicted_probabilities_add_to_one_and_swap_with_the_sides():
     votes = crowd().judgments
     other_way = replace(votes, left=votes.right, right=votes.left)
-    chances, other = (TPP().predict(ranking(), some) for some in (votes, other_way))
-    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(chances[:, 1], 0.0)
-    np.testing.assert_allclose(chances[:, 0], other[:, 2], atol=1e-12)
-    assert np.mean((chances[:, 0] > 0.5) == (votes.outcome > 0)) > 0.7
+    probabilities, other = (TPP().predict(ranking(), some) for some in (votes, other_way))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(probabilities[:, 1], 0.0)
+    np.testing.assert_allclose(probabilities[:, 0], other[:, 2], atol=1e-12)
+    assert np.mean((probabilities[:, 0] > 0.5) == (votes.outcome > 0)) > 0.7
 
 
 @pytest.mark.parametrize(
@@ -310,8 +310,8 @@ def test_the_published_method_and_its_variants_give_rankings(variant):
         np.testing.assert_array_equal(middle, np.broadcast_to(middle[0], middle.shape))
     if variant.get("difficulty") == "shared":
         np.testing.assert_allclose(found.domains.difficulty[0], 1.0)
-    chances = TPP(inference="mcem").predict(found.without_uncertainty(), crowd().judgments)
-    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    probabilities = TPP(inference="mcem").predict(found.without_uncertainty(), crowd().judgments)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
 @few_draws

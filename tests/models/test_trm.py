@@ -180,7 +180,7 @@ def test_a_list_of_one_item_changes_nothing(inference):
 
 
 def test_lists_that_order_nothing_are_refused():
-    with pytest.raises(DataError, match="order no two items"):
+    with pytest.raises(DataError, match="any two items"):
         TRM().fit(Rankings.of_lists([[["a", "b"]], [["c"]]]))
 
 

@@ -29,7 +29,7 @@ def printed(mu_i, mu_j, var_i, var_j, alpha, beta, kappa=1e-4):
     """Eq. 12 to 19 as printed (with e^μ where eq. 19 has s^μ): i was preferred to j."""
     ei, ej = math.exp(mu_i), math.exp(mu_j)
     step = alpha * ei / (alpha * ei + beta * ej) - ei / (ei + ej)
-    bend = alpha * ei * beta * ej / (alpha * ei + beta * ej) ** 2 - ei * ej / (ei + ej) ** 2
+    curvature = alpha * ei * beta * ej / (alpha * ei + beta * ej) ** 2 - ei * ej / (ei + ej) ** 2
     c1 = ei / (ei + ej) + 0.5 * (var_i + var_j) * ei * ej * (ej - ei) / (ei + ej) ** 3
     c2 = 1 - c1
     c = (c1 * alpha + c2 * beta) / (alpha + beta)
@@ -40,7 +40,7 @@ def printed(mu_i, mu_j, var_i, var_j, alpha, beta, kappa=1e-4):
     )
     return {
         "mean": (mu_i + var_i * step, mu_j - var_j * step),
-        "variance": (var_i * max(1 + var_i * bend, kappa), var_j * max(1 + var_j * bend, kappa)),
+        "variance": (var_i * max(1 + var_i * curvature, kappa), var_j * max(1 + var_j * curvature, kappa)),
         "chance": c,
         "truths": (first - second) * first / (second - first**2),
         "lies": (first - second) * (1 - first) / (second - first**2),
@@ -76,14 +76,14 @@ def integrated(mu_i, mu_j, var_i, var_j, alpha, beta):
 def ours(mu_i, mu_j, var_i, var_j, alpha, beta, how):
     lead, both = mu_i - mu_j, var_i + var_j
     if how == "exact":
-        pulled, bend, truthful = exact_score_derivatives(lead, both, alpha, beta)
+        pulled, curvature, truthful = exact_score_derivatives(lead, both, alpha, beta)
     else:
-        pulled, bend = score_derivatives(lead, alpha, beta)
+        pulled, curvature = score_derivatives(lead, alpha, beta)
         truthful = (win_probability_taylor if how == "taylor" else win_probability)(lead, both)
     truths, lies = update_quality(truthful, alpha, beta)
     return {
         "mean": (mu_i + var_i * pulled, mu_j - var_j * pulled),
-        "variance": (var_i * variance_factor(var_i, bend), var_j * variance_factor(var_j, bend)),
+        "variance": (var_i * variance_factor(var_i, curvature), var_j * variance_factor(var_j, curvature)),
         "chance": answer_probability(truthful, alpha, beta),
         "truths": truths,
         "lies": lies,

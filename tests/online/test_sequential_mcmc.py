@@ -74,8 +74,8 @@ def test_new_items_and_annotators_follow_the_prior_until_the_next_refit(votes):
     assert np.sqrt(grown.variance[-1]) == pytest.approx(2.0, rel=0.15)
     assert grown.quality[-1] == pytest.approx(0.8, abs=0.05)
     np.testing.assert_array_equal(grown.draws.scores[:, :-1], beliefs.draws.scores)
-    walked = model.fold(grown, Comparisons.of(["new"], ["item1"], ["new"], annotator=["zoe"]))
-    assert walked.mean[-1] > walked.mean[walked.items.index("item1")]
+    sampled = model.fold(grown, Comparisons.of(["new"], ["item1"], ["new"], annotator=["zoe"]))
+    assert sampled.mean[-1] > sampled.mean[sampled.items.index("item1")]
 
 
 def test_scores_have_mean_zero_in_each_query_in_whatever_order_items_joined():
@@ -84,13 +84,13 @@ def test_scores_have_mean_zero_in_each_query_in_whatever_order_items_joined():
         [("a", "b", "q2"), ("a", "b", "q1"), ("b", "c", "q2"), ("a", "c", "q1")] * 3
     ):
         beliefs = QUICK.update(beliefs, Comparison(left, right, left, f"person{n % 2}", query))
-    walked = QUICK.fold(beliefs, Comparisons.of(["a"], ["b"], ["a"], annotator=["person0"], query=["q1"]))
+    sampled = QUICK.fold(beliefs, Comparisons.of(["a"], ["b"], ["a"], annotator=["person0"], query=["q1"]))
     for query in ("q1", "q2"):
-        mine = [n for n, q in enumerate(walked.items.queries) if q == query]
+        mine = [n for n, q in enumerate(sampled.items.queries) if q == query]
         assert len(mine) == 3
-        np.testing.assert_allclose(walked.draws.scores[:, mine].sum(axis=1), 0, atol=1e-9)
-        a, b, c = (walked.items.index(label, query) for label in "abc")
-        assert walked.mean[a] > max(walked.mean[b], walked.mean[c])
+        np.testing.assert_allclose(sampled.draws.scores[:, mine].sum(axis=1), 0, atol=1e-9)
+        a, b, c = (sampled.items.index(label, query) for label in "abc")
+        assert sampled.mean[a] > max(sampled.mean[b], sampled.mean[c])
 
 
 def test_a_crowd_that_is_mostly_reversed_is_taken_at_the_word_of_the_most():

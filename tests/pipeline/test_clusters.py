@@ -72,7 +72,7 @@ def test_the_command_takes_a_column_of_clusters(crowdrank, tmp_path):
     votes.to_polars().rename({"prompt": "query"}).write_csv(file)
     shown = crowdrank("rank", file, "--cluster", "query")
     assert (shown.code, shown.err) == (0, "")
-    assert "Errors by sandwich over 40 clusters." in shown.out
+    assert "Errors by sandwich estimator over 40 clusters." in shown.out
     assert "With 95% probability, the best item is one of m0" in shown.out
     found = json.loads(crowdrank("rank", file, "--cluster", "query", "--json").out)
     assert "m0" in found["best"]
@@ -83,7 +83,7 @@ def test_annotators_are_clusters():
     crowd = cr.simulation.mixed_crowd(items=8, kinds={"good": 12}, votes_each=20, seed=1).judgments
     with pytest.warns(DataWarning, match="only 12 clusters"):
         ranking = cr.rank(crowd, model="bradley-terry", cluster="annotator")
-    assert ranking.uncertainty.method == "sandwich over 12 clusters"
+    assert ranking.uncertainty.method == "sandwich estimator over 12 clusters"
     with pytest.warns(DataWarning, match="only 12 clusters"):
         ranking = cr.rank(crowd, model="win-rate", cluster="annotator")
     assert ranking.uncertainty.method == "bootstrap over 12 clusters"

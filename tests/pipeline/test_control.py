@@ -66,8 +66,8 @@ def test_gradient_and_curvature_are_derivatives(formula):
     at, steps = objective(x), 1e-5 * np.eye(size)
     slopes = [(objective(x + step).value - objective(x - step).value) / 2e-5 for step in steps]
     np.testing.assert_allclose(at.gradient, slopes, atol=1e-5)
-    bends = [(objective(x - step).gradient - objective(x + step).gradient) / 2e-5 for step in steps]
-    np.testing.assert_allclose(at.curvature.matrix(), bends, atol=1e-5)
+    hessian = [(objective(x - step).gradient - objective(x + step).gradient) / 2e-5 for step in steps]
+    np.testing.assert_allclose(at.curvature.matrix(), hessian, atol=1e-5)
 
 
 def test_without_effect_the_ranking_is_that_without_covariates():
@@ -100,7 +100,7 @@ def test_weights_count_as_repetition():
 
 def test_a_covariate_of_items_is_refused():
     votes = styled_arena(8, votes=300).with_item_features({"size": np.arange(8.0)})
-    with pytest.raises(DataError, match=r"'size' is the same for an item .* cannot be told from the scores"):
+    with pytest.raises(DataError, match=r"'size' is the same for an item .* cannot be separated from the scores"):
         BradleyTerry(covariates=("size",)).fit(votes)
 
 

@@ -37,8 +37,8 @@ def test_no_other_order_has_a_larger_expected_ndcg(top_grade):
 
 
 def test_an_item_that_may_be_the_best_comes_before_a_surely_average_one():
-    certain, doubtful = [0.0, 0.1, 1.0, -1.0], [0.0, 0.1, 1.0, -1.0]
-    draws = np.array([certain, doubtful] * 20)
+    certain, uncertain = [0.0, 0.1, 1.0, -1.0], [0.0, 0.1, 1.0, -1.0]
+    draws = np.array([certain, uncertain] * 20)
     draws[:, 0] = np.where(np.arange(40) % 2, 2.0, -2.0)  # a: mean 0, b: 0.1 in every draw
     ordered = order_for_ndcg(ranking_with(draws))
     assert ordered["a"].rank < ordered["b"].rank

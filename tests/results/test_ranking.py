@@ -345,7 +345,7 @@ def test_verdicts_are_those_on_the_judgments_of_the_fit():
 
 def test_a_loaded_ranking_does_not_know_its_judgments(tmp_path):
     BradleyTerry().fit(votes()).save(tmp_path / "r.json")
-    with pytest.raises(DataError, match="does not know its judgments"):
+    with pytest.raises(DataError, match="has no judgments"):
         Ranking.load(tmp_path / "r.json").verdicts()
 
 
@@ -373,5 +373,5 @@ def test_a_report_is_written(tmp_path):
 
 def test_uncertainty_does_not_show_its_draws():
     assert repr(BradleyTerry().fit(votes()).uncertainty) == (
-        "<Uncertainty: 1,000 draws of 3 scores by curvature, averaged over the spread>"
+        "<Uncertainty: 1,000 draws of 3 scores by Laplace approximation, averaged over the spread of scores>"
     )

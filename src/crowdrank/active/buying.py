@@ -265,7 +265,7 @@ def choose_answers(
     """
     names = [ask] if isinstance(ask, str) else list(ask)
     if not names or count < 1:
-        raise SettingError("Name whose answers can be bought, and a count of at least 1.")
+        raise SettingError("Name at least one source of answers, and a count of at least 1.")
     people = people or {}
     rng = np.random.default_rng(seed)
     with muted_warnings():
@@ -445,8 +445,8 @@ def _source(
     if name == HUMAN:
         if isinstance(beliefs, JuryBeliefs) and HUMAN not in kinds.values():
             raise DataError(
-                "No human has judged here, so nothing is known about what a vote of one is worth.",
-                remedy="Ask for gold, the right answer by an expert, or say who is human with people=.",
+                "No human has judged these items, so the value of a human vote is unknown.",
+                remedy="Ask for gold (the correct answer by an expert), or name the humans with people=.",
             )
         codes = [code for code, label in enumerate(annotators) if kinds.get(label, HUMAN) == HUMAN]
         return Source(name, price, _mean_quality(beliefs, codes), beliefs.noise, everything)
@@ -490,5 +490,5 @@ def _noise_of_judge(name: str, parameters: Mapping[str, float]) -> float:
     """A judge's answer follows its own scores: those of the humans, off by the discrepancy, over its weight."""
     weights = {key: value for key, value in parameters.items() if key.startswith("weight[")}
     if f"weight[{name}]" not in weights:
-        raise DataError(f"{name}'s votes order the items no better than coin tosses: more of them are worth nothing.")
+        raise DataError(f"{name}'s votes order the items no better than coin tosses, so more of them would not help.")
     return float(np.hypot(_LOGISTIC * sum(weights.values()), np.sqrt(2.0) * parameters["discrepancy"]))

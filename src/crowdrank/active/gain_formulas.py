@@ -4,11 +4,11 @@ Annotator k, of quality ηₖ ~ Beta(α, β), compares i with j, believed to be 
 
 C·[KL(i | i wins) + KL(j | i wins) + γ·KL(k | i wins)] + (1 − C)·[… | j wins]
 
-KL of an item of variance u = ½[x − ln(1 + x) + u·slope²],   x = max(u·curvature, κ − 1)
+KL of an item of variance u = ½[x − ln(1 + x) + u·gradient²],   x = max(u·curvature, κ − 1)
 KL of the annotator = h(α, α′) + h(β, β′) − h(α + β, α′ + β′),   h(x, y) = lnΓ(x) − lnΓ(y) − (x − y)ψ(y)
 
-where slope, curvature, α′ and β′ are those of `crowdrank.online.moments`. The gain depends on |μᵢ − μⱼ| and on u and v
-in either order, and does not change when α and β are exchanged.
+where gradient, curvature, α′ and β′ are those of `crowdrank.online.moments`. The gain depends on |μᵢ − μⱼ| and on u and
+v in either order, and does not change when α and β are exchanged.
 
 The formulas are elementwise, so that the same code runs on arrays and in compiled loops.
 
@@ -30,7 +30,7 @@ Checked on wide grids by the tests, but not proven:
 
 So, up to MAX_CHORD_VARIANCE, the gain over a box is at most the items' part at `low` plus the annotator's at `high`. A
 sharper bound for small boxes is the larger of the values at both ends plus concavity·width²/8, where the width is that
-of d or of d². For larger variances every slope and curvature is replaced by its largest value.
+of d or of d². For larger variances every gradient and curvature is replaced by its largest value.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _larger_expectation(
 
 
 def wide_item_gain_bound(low: Any, high: Any, u: Any, v: Any, min_sum: Any, max_sum: Any, alpha: Any, beta: Any) -> Any:
-    """Bound of the items' part over the box for any variances: every slope and curvature at its largest."""
+    """Bound of the items' part over the box for any variances: every gradient and curvature at its largest."""
     margin = (high - low) ** 2 / 48.0
     grad_won, first = score_derivatives(low, alpha, beta)
     _, last = score_derivatives(high, alpha, beta)

@@ -197,7 +197,7 @@ class _Experiment(NamedTuple):
 
     def check(self, trials: int) -> None:
         if not self.policies:
-            raise SettingError("There is nothing to compare: name at least one policy, preferably two.")
+            raise SettingError("Name at least one policy to compare, preferably two.")
         if trials < 1:
             raise SettingError(f"trials must be at least 1, got {trials}.")
         if self.beliefs not in ("mcmc", "online"):

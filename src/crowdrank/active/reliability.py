@@ -332,7 +332,7 @@ def _split_record(judgments: AnswerLog | Comparisons, policy: Sequence[str] | No
     chosen_by = judgments.features.get("policy") if policy is None else policy
     if chosen_by is None:
         raise DataError(
-            'Nothing says which judgments were drawn at random: read the file with features=["policy"], or pass '
+            'It is unknown which judgments were drawn at random: read the file with features=["policy"], or pass '
             "policy=, the name of the policy that chose each judgment."
         )
     if len(chosen_by) != len(judgments):

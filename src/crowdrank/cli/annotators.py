@@ -221,7 +221,7 @@ def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, known: str
         screen.print(known, style="dim")
     if found is not None:
         counts = ", ".join(f"{count:,} {word}" for word, count in found.counts.items())
-        for sentence in [] if found.tastes is None else found.tastes.describe():
+        for sentence in [] if found.camps is None else found.camps.describe():
             screen.print(sentence, style="bold yellow")
         screen.print(f"Verdicts: {counts}.")
     screen.print()

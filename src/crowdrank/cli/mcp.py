@@ -39,7 +39,7 @@ class FileTools:
         """Rank the items of a file of judgments (comparisons, ratings or ordered lists; CSV, JSON lines, Parquet …).
 
         Returns the best `top` items per query with score, standard error and the 95 % interval of the rank, the model
-        and why it was chosen, and notes on what weakens the result. Items of one group cannot be told apart.
+        and why it was chosen, and notes on what weakens the result. The order of items within one group is uncertain.
         `model` is a name from `crowdrank models`, or "auto"; by default chosen by the data.
         """
         from crowdrank.pipeline import RankOptions, run

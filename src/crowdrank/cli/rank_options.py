@@ -74,7 +74,7 @@ By = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of categories, e.g. language: one leaderboard each, shrunk towards an overall one.",
+        help="Column of categories, e.g. language: one leaderboard per category, shrunk towards the overall ranking.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
@@ -82,7 +82,7 @@ Criteria = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of criteria, or several columns of winners (A,B,C): one leaderboard each.",
+        help="Column of criteria, or several columns of winners (A,B,C): one leaderboard per criterion.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
@@ -198,7 +198,7 @@ Simultaneous = Annotated[
     bool,
     typer.Option(
         "--simultaneous",
-        help="Simultaneous rank intervals, which are all right at once. For publishing.",
+        help="Rank intervals that hold for all items simultaneously, for publication.",
         rich_help_panel=MODEL,
     ),
 ]

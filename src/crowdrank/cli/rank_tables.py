@@ -35,7 +35,7 @@ def print_overall(screen: Console, result: RankResult, top: int) -> None:
 
 
 def print_differences(screen: Console, result: RankResult) -> None:
-    """Which items surely differ between categories, or how criteria are correlated."""
+    """Items that differ significantly between categories, or the correlations of criteria."""
     from crowdrank import reports
     from crowdrank.results import category_differences, criterion_correlations
 
@@ -221,9 +221,9 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
 
 
 def _errors_in_words(method: str) -> str:
-    """How the errors were computed. That of the default needs no technical terms: `--out` has its name."""
+    """How the errors were computed, for the default model in plain words. `--out` has the name of the method."""
     if method.endswith("with annotators integrated out"):
-        return "Errors include that the quality of annotators is only estimated."
+        return "Errors include the uncertainty about the quality of annotators."
     return f"Errors by {method}."
 
 

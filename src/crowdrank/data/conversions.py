@@ -103,7 +103,7 @@ def rankings_to_comparisons(
     first, second, steps = first[wanted], second[wanted], steps[wanted]
     if not len(first):
         raise DataError(
-            "The judgments order no two items, so there is nothing to compare.",
+            "The judgments do not order any two items, so there is nothing to compare.",
             remedy="Give lists of at least two items that are not tied.",
         )
     of_list = rankings.list_of_row[first]

@@ -72,7 +72,7 @@ def item_features(items: Items, left: Any, right: Any, columns: Mapping[str, Any
     """Turn columns of items into features of comparisons: left minus right.
 
     A text becomes one feature per category, (left has it) − (right has it), called `style=bold`. Of two categories
-    only the first is used: the second is its negative, and the two weights could not be told apart.
+    only the first is used: the second is its negative, and the two weights could not be separated.
     """
     found: dict[str, FloatArray] = {}
     for name, values in columns.items():

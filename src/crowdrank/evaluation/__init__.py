@@ -32,12 +32,13 @@ from crowdrank.evaluation.recommendation import Recommendation
 from crowdrank.evaluation.self_check import Check, check_design
 from crowdrank.evaluation.stuffing import StuffingAlarm, StuffingTest, find_stuffing
 from crowdrank.evaluation.verdicts import VERDICTS, Verdict, Verdicts, verdicts
+from crowdrank.models.camps import Camps, find_camps
 from crowdrank.models.cross_validation import log_probabilities
-from crowdrank.models.tastes import Tastes, find_tastes
 
 __all__ = [
     "VERDICTS",
     "Calibration",
+    "Camps",
     "CandidateJury",
     "Check",
     "Coverage",
@@ -57,7 +58,6 @@ __all__ = [
     "Reliability",
     "StuffingAlarm",
     "StuffingTest",
-    "Tastes",
     "Verdict",
     "Verdicts",
     "accuracy",
@@ -73,8 +73,8 @@ __all__ = [
     "evaluate",
     "evaluate_scores",
     "explain",
+    "find_camps",
     "find_stuffing",
-    "find_tastes",
     "fragility",
     "judge_biases",
     "kappa",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.data import Comparisons
 from crowdrank.evaluation.reference_scores import References
-from crowdrank.models.tastes import Tastes
+from crowdrank.models.camps import Camps
 from crowdrank.results.ranks import benjamini_hochberg
 
 _NEWTON_STEPS = 40
@@ -363,10 +363,10 @@ class Evidence:
     response_times : ResponseTimes or None
         None if no durations are known.
     camps : CampTest
-        Whether the annotator sides with the smaller camp, if the crowd has tastes.
+        Whether the annotator sides with the smaller camp, if the crowd has two camps.
     in_smaller_camp : array of bool
         Whether the annotator belongs to the smaller camp.
-    has_tastes : bool
+    has_camps : bool
         Whether everyone is tested against a camp and not against all others.
     p_values : dict of str to array
         Adjusted p-values by test; nan where a test is not possible.
@@ -385,7 +385,7 @@ class Evidence:
     response_times: ResponseTimes | None
     camps: CampTest
     in_smaller_camp: BoolArray
-    has_tastes: bool
+    has_camps: bool
     p_values: dict[str, FloatArray]
 
     def significant(self, test: str) -> BoolArray:
@@ -426,25 +426,25 @@ class Evidence:
         return ~differs & self.significant("below_typical") & (self.upper < RANDOM_QUALITY)
 
 
-def collect_evidence(comparisons: Comparisons, references: References, tastes: Tastes | None, level: float) -> Evidence:
+def collect_evidence(comparisons: Comparisons, references: References, camps: Camps | None, level: float) -> Evidence:
     """Run every test on every annotator."""
     answers, rows = decided_answers(comparisons, references.expected), np.flatnonzero(comparisons.outcome)
     agreement, typical = answers.weighted_sum(answers.expected), typical_slope(answers, level)
     tested = (answers.expected != 0).astype(np.float64)
     decided, left = answers.sum_by_annotator(tested), answers.sum_by_annotator(tested * (answers.answer > 0))
     side_weight, times = answers.residual_weights(tested), response_time_test(comparisons)
-    camps = camp_test(answers, references.larger[rows], references.smaller[rows], typical.lower)
+    support = camp_test(answers, references.larger[rows], references.smaller[rows], typical.lower)
     below_typical = answers.lower_tail(answers.expected, typical.lower)
     not_tested = np.full(answers.n_annotators, np.nan)
-    in_smaller_camp = np.zeros(answers.n_annotators, bool) if tastes is None else tastes.camp == 2
-    # In a crowd with tastes the camp was chosen by the answers: the larger of two sums is tested.
-    n_camps = 1 if tastes is None else 2
+    in_smaller_camp = np.zeros(answers.n_annotators, bool) if camps is None else camps.camp == 2
+    # Answers also decide who is in which camp. So both signs of a sum were possible, and its p-value is doubled.
+    n_camps = 1 if camps is None else 2
     above_half = np.minimum(1.0, n_camps * answers.upper_tail(answers.expected))
     below_half = np.minimum(1.0, n_camps * answers.lower_tail(answers.expected))
     accusations = {
         "below_typical": below_typical,
         "one_sided": answers.two_sided(side_weight) if comparisons.positions_known else not_tested,
-        "taste": np.where(in_smaller_camp, camps.p_value, np.nan),
+        "taste": np.where(in_smaller_camp, support.p_value, np.nan),
     }
     # Reversed and hasty annotators are worse than typical first: these tests only choose the word.
     words = {"below_half": below_half, "hasty": not_tested if times is None else times.p_value}
@@ -461,9 +461,9 @@ def collect_evidence(comparisons: Comparisons, references: References, tastes: T
         left=left,
         left_expected=left - answers.weighted_sum(side_weight).total / 2,
         response_times=times,
-        camps=camps,
+        camps=support,
         in_smaller_camp=in_smaller_camp,
-        has_tastes=tastes is not None,
+        has_camps=camps is not None,
         p_values={
             "above_half": benjamini_hochberg(np.where(decided > 0, above_half, np.nan)),
             **_adjust_together(accusations, enough),

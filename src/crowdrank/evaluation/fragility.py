@@ -152,7 +152,7 @@ def remove_annotators(
 
 
 _MAX_CHALLENGERS, _MAX_SEARCHED = 20, 4
-"""Items that may be next: so many by how far they are behind in squared standard errors, and so many are searched."""
+"""Number of items preselected by how far they are behind in squared standard errors, and number that is searched."""
 _ALSO_SEARCHED = 1.3
 _MAX_SHARE = 0.5
 """The search ends when more than this share of the judgments or annotators would have to be removed."""

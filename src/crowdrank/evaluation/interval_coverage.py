@@ -14,7 +14,7 @@ from crowdrank.evaluation.metrics import kendall_correlation
 from crowdrank.results import Ranking
 
 MAX_PAIRS = 2_000
-"""Of a query with more pairs than this, a random sample is checked."""
+"""If a query has more pairs than this, a random sample of them is checked."""
 
 
 class Share(NamedTuple):

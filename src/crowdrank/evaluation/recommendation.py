@@ -111,7 +111,7 @@ def select_candidates(
         else:
             found.models[name] = kind()
     if names is not None and len(set(names) | {found.baseline}) < 2:
-        raise SettingError(f"Comparing needs at least two models, got {', '.join(names) or 'none'}.")
+        raise SettingError(f"A comparison needs at least two models, got {', '.join(names) or 'none'}.")
     if len(found) < 2:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in found.left_out.items())
         raise DataError(f"No model can be compared with {found.baseline}. {reasons}.")

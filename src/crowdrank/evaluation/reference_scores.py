@@ -10,7 +10,7 @@ from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.data import Comparisons
 from crowdrank.errors import muted_warnings
 from crowdrank.models.base import Model
-from crowdrank.models.tastes import Tastes
+from crowdrank.models.camps import Camps
 
 _MIN_ANNOTATORS = 3
 """Smallest crowd that others are tested against."""
@@ -33,7 +33,7 @@ class References:
         Mean of an answer that is 1 (left) or −1 (right), by the scores of other annotators of the same camp; 0 where
         they predict nothing.
     larger, smaller : array of float
-        The same by the scores of the larger and of the smaller camp; `smaller` is 0 in a crowd without tastes.
+        The same by the scores of the larger and of the smaller camp; `smaller` is 0 in a crowd without camps.
     """
 
     expected: FloatArray
@@ -42,7 +42,7 @@ class References:
 
 
 def cross_fit_references(
-    comparisons: Comparisons, model: Model, folds: int, tastes: Tastes | None, rng: np.random.Generator
+    comparisons: Comparisons, model: Model, folds: int, camps: Camps | None, rng: np.random.Generator
 ) -> References:
     """Predict the answers of each fold of annotators from scores that were fitted to all other annotators.
 
@@ -57,11 +57,11 @@ def cross_fit_references(
     if len(present) < _MIN_ANNOTATORS:
         return References(nothing, nothing, nothing)
     fold = rng.permutation(np.arange(len(present)) % min(folds, len(present)))[annotator]
-    if tastes is None:
+    if camps is None:
         margin = _cross_fit(comparisons, model, fold, np.ones(len(comparisons), bool))
         expected = _calibrated(margin, comparisons)
         return References(expected, expected, nothing)
-    camp = tastes.camp[comparisons.annotator]
+    camp = camps.camp[comparisons.annotator]
     larger, smaller = (
         _calibrated(_cross_fit(comparisons, model, fold, camp == n), comparisons, camp == n) for n in (1, 2)
     )

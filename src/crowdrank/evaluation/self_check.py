@@ -126,7 +126,7 @@ class Check:
         if self.failed:
             found.append(f"{self.model} could not be fitted to {self.failed} simulations, which do not count.")
         if self.overconfident:
-            found.append(f"Too sure for data like yours: {', '.join(self.overconfident)}. Read them with caution.")
+            found.append(f"Overconfident for data like yours: {', '.join(self.overconfident)}. Read them with caution.")
         return found
 
     def _claims_line(self, level: str) -> str:

@@ -17,9 +17,9 @@ from crowdrank.evaluation.annotator_tests import Evidence, collect_evidence
 from crowdrank.evaluation.reference_scores import cross_fit_references
 from crowdrank.models import CrowdBT
 from crowdrank.models.base import Model
+from crowdrank.models.camps import Camps, find_camps
 from crowdrank.models.jury.jury import JuryFit, fit_jury
 from crowdrank.models.selection import why_jury
-from crowdrank.models.tastes import Tastes, find_tastes
 from crowdrank.results.parts import Tabular
 
 # Verdicts on the judges of a jury: the agreement of others proves nothing where judges err together.
@@ -139,8 +139,8 @@ class Verdicts(Tabular):
         Quality of a typical annotator.
     level : float
         False discovery rate.
-    tastes : Tastes or None
-        The two camps of a crowd with tastes; None for others.
+    camps : Camps or None
+        The two camps, if the crowd has any.
     native : str, default "polars"
         Data frame library of `frame`.
     """
@@ -154,7 +154,7 @@ class Verdicts(Tabular):
     p_values: dict[str, FloatArray]
     typical: float
     level: float
-    tastes: Tastes | None = None
+    camps: Camps | None = None
     native: str = "polars"
 
     def __len__(self) -> int:
@@ -221,7 +221,7 @@ def verdicts(
     folds : int, default 5
         Number of folds of annotators.
     seed : int, default 0
-        Seed of the folds and of the search for tastes.
+        Seed of the folds and of the search for camps.
     side_information : SideInformation, optional
         Gold pairs and kinds of annotators, for judges who err together. Others are tested against each other only.
 
@@ -266,9 +266,9 @@ def verdicts(
         raise SettingError(f"folds must be at least 2, got {folds}.")
     if (jury := _jury_verdicts(comparisons, side_information, level, seed)) is not None:
         return jury
-    tastes = find_tastes(comparisons, seed)
-    references = cross_fit_references(comparisons, model, folds, tastes, np.random.default_rng(seed))
-    evidence = collect_evidence(comparisons, references, tastes, level)
+    camps = find_camps(comparisons, seed)
+    references = cross_fit_references(comparisons, model, folds, camps, np.random.default_rng(seed))
+    evidence = collect_evidence(comparisons, references, camps, level)
     return Verdicts(
         annotators=comparisons.annotators,
         verdict=_decide(evidence),
@@ -279,7 +279,7 @@ def verdicts(
         p_values=evidence.p_values,
         typical=evidence.typical,
         level=level,
-        tastes=tastes,
+        camps=camps,
         native=comparisons.frame_backend,
     )
 
@@ -360,10 +360,10 @@ def _camp_clause(evidence: Evidence, n: int) -> str:
 def _agreement_clause(evidence: Evidence, n: int) -> str:
     decided, agreed = evidence.decided[n], evidence.agreed[n]
     if len(evidence.decided) < 3:
-        return "cannot be checked: that needs at least two other annotators"
+        return "cannot be checked: at least two other annotators are needed"
     if not decided:
         return _untested_clause(int(evidence.answers[n]))
-    others = "others of a camp" if evidence.has_tastes else "others"
+    others = "others of a camp" if evidence.has_camps else "others"
     return f"agreed with the {others} on {agreed:,.0f} of {_answers(decided)}: {_conclusion(evidence, n)}"
 
 

@@ -205,7 +205,7 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
 
 
 def _are_sides(table: SourceTable, left: str, right: str, by_name: Mapping[str, ColumnSample]) -> bool:
-    """Return whether two columns are surely the sides of a comparison: by their names, or by the same words in both."""
+    """Return whether two columns are certainly the sides of a comparison, by their names or the same words in both."""
     if {"left": left, "right": right} == named_sides(table):
         return True
     first, second = by_name.get(left), by_name.get(right)

@@ -177,7 +177,7 @@ def aligned_scores(ranking: Ranking, items: Items) -> FloatArray:
     known = dict(zip(names(ranking.items), ranking.scores.tolist(), strict=True))
     found = np.array([known.get(name, np.nan) for name in names(items)])
     if np.isnan(found).all():
-        raise DataError("None of the items of the ranking given as init appears in these judgments.")
+        raise DataError("No item of the ranking passed as init appears in these judgments.")
     return found
 
 

@@ -66,7 +66,7 @@ def _with_scores(ranking: Ranking, scores: FloatArray, uncertainty: Uncertainty,
     if not is_reversed:
         return changed
     before = ranking.notes
-    note = "By the gold pairs, the crowd answers in reverse: the scores were turned upside down."
+    note = "According to the gold pairs, the crowd answers in reverse, so the order was reversed."
     changed = changed.with_parts(notes=lambda: [note, *before])
     return changed.with_parts(annotators=lambda: _reversed(ranking.annotators)) if ranking.has_annotators else changed
 

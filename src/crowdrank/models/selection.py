@@ -14,8 +14,8 @@ from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, Rankings, R
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.models.base import Model
+from crowdrank.models.camps import Camps, find_camps
 from crowdrank.models.jury.factors import MAX_ITEMS, make_cells
-from crowdrank.models.tastes import Tastes, find_tastes
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def default_model(
         commensurate-bt if humans and language models compared items, so that the ranking is that of the humans; jury
         for judges who saw both orders, for language models, and for judges who err together if there is gold. Else a
         model that estimates the quality of annotators if there are several, a simpler one otherwise or if the crowd
-        has tastes.
+        has two camps with different preferences.
 
     Examples
     --------
@@ -94,10 +94,10 @@ def default_model(
 def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice:
     if isinstance(judgments, Rankings):
         return _default_for_lists(judgments, win_probabilities)
-    if (tastes := tastes_of(judgments)) is not None:
-        larger, smaller = tastes.sizes
+    if (camps := camps_of(judgments)) is not None:
+        larger, smaller = camps.sizes
         reason = f"The annotators fall into two camps of {larger:,} and {smaller:,}, so all of them count alike."
-        return ModelChoice("bradley-terry", reason, notes=taste_notes(tastes, "bradley-terry"))
+        return ModelChoice("bradley-terry", reason, notes=camp_notes(camps, "bradley-terry"))
     if judgments.annotator is not None and len(judgments.annotators) > 1:
         reason = "The judgments name several annotators, so the quality of each is estimated."
         rated = isinstance(judgments, Ratings) and not win_probabilities
@@ -158,7 +158,7 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
     --------
     >>> both = Comparisons.of(["a", "b"] * 3, ["b", "a"] * 3, ["a"] * 6, annotator=["x", "x", "y", "y", "z", "z"])
     >>> why_jury(both)
-    'Every judge saw the pairs in both orders, so its consistency shows how far to believe it.'
+    'Every judge saw the pairs in both orders, so a judge's consistency shows how reliable it is.'
     """
     if judgments.annotator is None or not isinstance(judgments, Comparisons):
         pairs = as_comparisons(judgments) if gold else None
@@ -171,7 +171,7 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
     if "human" in kinds and "llm" in kinds:
         return ""  # people are the target then, and the models' answers a prior
     if judgments.positions_known and _share_balanced(judgments) >= _BALANCED:
-        return "Every judge saw the pairs in both orders, so its consistency shows how far to believe it."
+        return "Every judge saw the pairs in both orders, so a judge's consistency shows how reliable it is."
     if "llm" in kinds:
         return "The judges are language models, which tend to share errors."
     return _why_gold_decides(judgments) if gold else ""
@@ -190,7 +190,7 @@ def as_comparisons(judgments: Judgments) -> Comparisons | None:
 
 
 def _why_gold_decides(comparisons: Comparisons) -> str:
-    decides = "The judges share errors, so the gold pairs decide whom to believe."
+    decides = "The judges share errors, so the gold pairs decide which of them to believe."
     return decides if _shared_errors(comparisons) else ""
 
 
@@ -248,29 +248,29 @@ def _default_for_lists(lists: Rankings, win_probabilities: bool) -> ModelChoice:
     return ModelChoice("crowd-plackett-luce", "The lists name several annotators, so the quality of each is estimated.")
 
 
-def tastes_of(judgments: Judgments) -> Tastes | None:
-    """The two camps of a crowd with tastes; None for other crowds, and for judgments that are not comparisons."""
-    return find_tastes(judgments) if isinstance(judgments, Comparisons) and judgments.annotator is not None else None
+def camps_of(judgments: Judgments) -> Camps | None:
+    """The two camps of a crowd; None for crowds without camps, and for judgments that are not comparisons."""
+    return find_camps(judgments) if isinstance(judgments, Comparisons) and judgments.annotator is not None else None
 
 
-def taste_notes(tastes: Tastes, model: str) -> tuple[str, ...]:
-    """What the reader of a ranking by `model` should know about a crowd with tastes."""
+def camp_notes(camps: Camps, model: str) -> tuple[str, ...]:
+    """What the reader of a ranking by `model` should know about a crowd with two camps."""
     from crowdrank.models import REGISTRY
 
     if model in REGISTRY and REGISTRY[model].models_annotators:
         last = f"{model} takes the smaller camp for careless or reversed annotators: use bradley-terry."
     else:
         last = f"{model} counts everyone alike. To see the ranking of the larger camp, leave the smaller one out."
-    return (*tastes.describe(), last)
+    return (*camps.describe(), last)
 
 
 def notes_for(judgments: Judgments, model: str) -> tuple[str, ...]:
-    """What the reader of a ranking by a model that was named should know: judges who err together, or tastes."""
+    """Notes on a ranking by a model that the user named: judges who err together, or two camps of annotators."""
 
     if why_jury(judgments):
         notes = [] if model == "jury" else shared_error_notes(judgments)
         return (*notes, f"{model} assumes that judges are independent: use jury.") if notes else ()
-    return () if (tastes := tastes_of(judgments)) is None else taste_notes(tastes, model)
+    return () if (camps := camps_of(judgments)) is None else camp_notes(camps, model)
 
 
 def kinds_read(model: Model | type[Model]) -> tuple[type, ...]:

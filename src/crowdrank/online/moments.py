@@ -174,9 +174,9 @@ def fold(  # type: ignore[no-untyped-def]
                 if share == 0.0:
                     continue
                 if exact:
-                    slope, curvature, truthful = exact_score_derivatives(side * lead, both, alpha[k], beta[k])
+                    gradient, curvature, truthful = exact_score_derivatives(side * lead, both, alpha[k], beta[k])
                 else:
-                    slope, curvature = score_derivatives(side * lead, alpha[k], beta[k])
+                    gradient, curvature = score_derivatives(side * lead, alpha[k], beta[k])
                     truthful = win_probability(side * lead, both)
                     if taylor:
                         series = win_probability_taylor(side * lead, both)
@@ -185,7 +185,7 @@ def fold(  # type: ignore[no-untyped-def]
                         else:
                             outside += 1
                 new_alpha, new_beta = update_quality(truthful, alpha[k], beta[k])
-                shift += share * side * slope
+                shift += share * side * gradient
                 # `variance_factor` without NumPy's function, which takes long on a single number
                 factor_i += share * (max(1.0 + variance[i] * curvature, MIN_VARIANCE_FACTOR) - 1.0)
                 factor_j += share * (max(1.0 + variance[j] * curvature, MIN_VARIANCE_FACTOR) - 1.0)

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from crowdrank.results import Systems
 
 
-# Judgments are refused if at least this share of at least so many items was compared once, with each other.
+# Judgments are refused if at least this share of the items was compared once, with each other, and there are at least
+# this many items.
 _LONE_SHARE, _FEWEST_LONE_ITEMS = 0.95, 10
 
 
@@ -308,7 +309,7 @@ def describe_side_information(prepared: PreparedData) -> str:
 
 
 def opening_notes(prepared: PreparedData) -> list[str]:
-    """What is known before the fit: tastes, rows that were left out, why this model, how judgments were converted."""
+    """Notes that are known before the fit: camps, rows left out, why this model, how judgments were converted."""
     choice, report = prepared.choice, prepared.report
     found = [*choice.notes]
     if report is not None:
@@ -323,7 +324,7 @@ _WIDE_PRIOR = 3.0
 _DEPENDENT_COMPARISONS = (
     "Comparisons of one list are not independent, so differences between categories may be overstated."
 )
-# A ranking correlated with its gold below this is probably graded upside down.
+# A ranking whose correlation with gold is below this probably has gold in which smaller is better.
 _REVERSED_GOLD = -0.2
 
 

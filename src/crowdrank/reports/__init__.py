@@ -103,7 +103,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used, so that tables do not wait for the imports of the HTML report."""
     if name in _MODULE_OF:
-        return getattr(import_module(_MODULE_OF[name]), name)
+        globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

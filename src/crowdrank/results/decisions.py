@@ -75,7 +75,7 @@ def order_for_ndcg(ranking: Ranking, top_grade: float = 4.0) -> Ranking:
     Each draw of the scores is a possible truth. The item of rank r among n has the gain 2^g − 1 there, with the grade
     g = top_grade · (n − r) / (n − 1). The ideal order has the same sum of gains in all draws, so expected NDCG is
     largest, at every cut-off, if items are sorted by their mean gain over the draws. An item that may be among the best
-    comes before one of the same mean score that surely is average: gains grow faster than ranks. The two orders
+    comes before one of the same mean score that is certainly average: gains grow faster than ranks. The two orders
     therefore differ where items of similar mean differ much in their uncertainty, as newcomers do from items that were
     compared often, and the more so the larger `top_grade` is. CrowdAgg sorts by expected gains too, with the discount
     of the rank as gain.

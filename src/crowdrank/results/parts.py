@@ -142,7 +142,7 @@ class Uncertainty:
     std_error : array of float
         Standard error of each score.
     method : str
-        How the draws were made, for example "curvature at the optimum" or "bootstrap over 30 annotators".
+        How the draws were made, for example "Laplace approximation" or "bootstrap over 30 annotators".
     sampled : bool, default False
         Whether the draws come from the posterior itself, so that a fraction of draws is a posterior probability.
     """

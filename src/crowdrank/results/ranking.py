@@ -270,7 +270,7 @@ class Ranking:
     def judgments(self) -> Judgments:
         """The judgments that the ranking was fitted to."""
         if self._lazy.judgments is None:
-            raise DataError("This ranking does not know its judgments, for example because it was loaded from a file.")
+            raise DataError("This ranking has no judgments, for example because it was loaded from a file.")
         return self._lazy.judgments
 
     @cached_property

@@ -197,7 +197,9 @@ class AssignmentService:
 
     def _apply_quality_rules(self, request: JudgingRequest) -> None:
         vote, projection = request.vote, self._projection
-        if vote is not None and not vote.replayed:
+        settings = projection.settings
+        has_rules = settings.questions.max_gold_failures is not None or settings.quality.is_used
+        if has_rules and vote is not None and not vote.replayed:
             index = projection.vote_index(vote.seq)
             if apply_rules(self._collection, projection, request.annotator, index):
                 projection.catch_up()

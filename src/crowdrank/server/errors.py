@@ -121,14 +121,8 @@ def response_to(request: Request, error: Exception) -> Response:
         faults = [{"where": [str(part) for part in one["loc"]], "message": str(one["msg"])} for one in error.errors()]
         summary = "; ".join(f"{'.'.join(one['where'][1:]) or 'the body'}: {one['message']}" for one in faults[:3])
         return error_response(request, RequestError(422, f"Invalid request: {summary}.", detail=faults[:20]))
-    log_internal_error(route_of(request.scope), error)
+    log_internal_error(getattr(request.scope.get("route"), "path", "none"), error)
     return internal_error_response(request.scope)
-
-
-def route_of(scope: Scope) -> str:
-    """Return the pattern of the route that a request matched."""
-    path = getattr(scope.get("route"), "path", None)
-    return str(path) if path else "none"
 
 
 def error_response(request: Request, error: RequestError) -> Response:

@@ -16,7 +16,7 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crowdrank.server.errors import internal_error_response, log_internal_error, route_of
+from crowdrank.server.errors import internal_error_response, log_internal_error
 
 MAX_PUBLIC_BODY = 64 << 10
 """Bytes that anyone may send: a vote, or the form of the public link. More are only read from admins."""
@@ -225,6 +225,12 @@ class AccessLogMiddleware:
                 await internal_error_response(scope)(scope, receive, send_and_note)
         finally:
             record_request(scope, status or 500, time.perf_counter() - start)
+
+
+def route_of(scope: Scope) -> str:
+    """Return the pattern of the route that a request matched."""
+    path = getattr(scope.get("route"), "path", None)
+    return str(path) if path else "none"
 
 
 def record_request(scope: Scope, status: int, seconds: float) -> None:

@@ -37,8 +37,6 @@ def broken_rule(projection: Projection, annotator: Annotator, vote: int) -> str 
     Gold questions count since an organiser last let the annotator go on, and only a wrong answer breaks the rule.
     """
     most, quality = projection.settings.questions.max_gold_failures, projection.settings.quality
-    if most is None and not quality.is_used:
-        return None
     rows = [row for row in annotator.votes if not projection.is_withdrawn(row)]
     if most is not None and projection.is_gold_failure(vote):
         forgiven = int(annotator.metadata.get("forgiven_gold", 0))
@@ -46,7 +44,7 @@ def broken_rule(projection: Projection, annotator: Annotator, vote: int) -> str 
         if failures - forgiven >= most:
             return f"{failures} gold questions wrong"
     since = rows[int(annotator.metadata.get("checked_votes", 0)) :]
-    if len(since) < quality.min_answers:
+    if not quality.is_used or len(since) < quality.min_answers:
         return None
     return next((reason for rule in _RULES if (reason := rule(projection, since, quality)) is not None), None)
 

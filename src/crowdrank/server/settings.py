@@ -9,6 +9,7 @@ from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
@@ -232,7 +233,7 @@ class Quality:
     max_skip_share: float | None = None
     min_repeat_agreement: float | None = None
 
-    @property
+    @cached_property
     def is_used(self) -> bool:
         """Whether any rule is used."""
         rules = (self.min_median_seconds, self.max_side_share, self.max_skip_share, self.min_repeat_agreement)

@@ -47,8 +47,8 @@ def crowd_bt_objective(model, votes, x):
     won, lost = winners_and_losers(votes)
     log_truthful = log_expit if model.link == "logistic" else lambda d: log_ndtr(d / np.sqrt(2))
     margin = scores[won] - scores[lost]
-    telling, lying = log_expit(logits)[votes.annotator], log_expit(-logits)[votes.annotator]
-    value = votes.weights @ np.logaddexp(telling + log_truthful(margin), lying + log_truthful(-margin))
+    informative, lying = log_expit(logits)[votes.annotator], log_expit(-logits)[votes.annotator]
+    value = votes.weights @ np.logaddexp(informative + log_truthful(margin), lying + log_truthful(-margin))
     if model.prior_scale is not None:
         value -= 0.5 * scores @ scores / model.prior_scale**2
     value += model.virtual_weight * (log_truthful(scores) + log_truthful(-scores)).sum()

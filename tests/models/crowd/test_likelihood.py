@@ -87,8 +87,8 @@ def test_probabilities_add_up_to_one(formula):
     p, other, *_ = FORMULAS[formula](d, logit, bias)
     np.testing.assert_allclose(p + other, 1)
     assert np.all((p >= 0) & (p <= 1))
-    mirrored = FORMULAS[formula](-d, logit, -bias)
-    np.testing.assert_allclose(mirrored[0], other)
+    flipped = FORMULAS[formula](-d, logit, -bias)
+    np.testing.assert_allclose(flipped[0], other)
 
 
 @every_formula

@@ -97,7 +97,7 @@ def test_intervals_of_abilities_are_those_of_a_share():
     assert (share, round(low, 3), round(high, 3)) == (0.8, 0.490, 0.943)
 
 
-def test_islands_are_each_centred_and_warned_of():
+def test_disconnected_components_are_each_centred_and_warned_of():
     votes = comparisons_of(None, [0, 2, 3], [1, 3, 4], [1, 1, 1], annotator=[0, 0, 0])
     with pytest.warns(DataWarning, match="never compared"):
         ranking = PairwiseHITS().fit(votes)

@@ -17,8 +17,8 @@ from crowdrank.models.crowd.contests import (
     terminal_utilities,
 )
 
-chances = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0])
-some = st.lists(chances, max_size=6).map(np.array)
+probabilities = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0])
+some = st.lists(probabilities, max_size=6).map(np.array)
 quick = settings(max_examples=60, deadline=None)
 WAYS = [by_convolution, by_divide_and_conquer, rank_distribution]
 

@@ -92,5 +92,5 @@ def test_nothing_is_known_of_the_direction_of_coin_tosses():
     votes, _ = crowd_with_reversed([0.5] * 20, 5)
     estimate = fit_random_effects(CrowdBT(), votes, CROWD_BT, FitOptions(), model_ties=False)
     odds = log_odds_of_direction(estimate.best.curvature.tables.quality, estimate.objective.grids)
-    assert not estimate.is_turned
+    assert not estimate.is_flipped
     assert abs(odds) < 3.0

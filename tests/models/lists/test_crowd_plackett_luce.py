@@ -194,7 +194,7 @@ def test_refuses_what_it_cannot_use(monkeypatch):
         CrowdPlackettLuce(prior_scale=0.0)
     with pytest.raises(SettingError, match="precision_spread must be zero or more"):
         CrowdPlackettLuce(precision_spread=-1.0)
-    with pytest.raises(DataError, match="order no two items"):
+    with pytest.raises(DataError, match="any two items"):
         CrowdPlackettLuce().fit(Rankings.of_lists([[["a", "b"]]]))
     monkeypatch.setattr(crowd_plackett_luce, "MAX_ITEMS", 3)
     with pytest.raises(DataError, match="Use plackett-luce instead"):

@@ -132,7 +132,7 @@ def test_turning_a_pair_round_turns_the_slope_round(formula):
 
 @every_formula
 @pytest.mark.parametrize("theta", THETAS)
-def test_chances_sum_to_one(formula, theta):
+def test_probabilities_sum_to_one(formula, theta):
     margins = np.append(MARGINS, [-800.0, 800.0])
     found = outcome_probabilities(margins, theta, formula)
     assert found.shape == (len(margins), 3)

@@ -11,13 +11,13 @@ from crowdrank.models.thurstonian.initialization import GRID, ClusterScorer, Gri
 PRIOR = GridPrior.normal(1.0, 1.5)
 
 
-def planted(seed, expertise, domain, judgments=30, mirrored=()):
+def planted(seed, expertise, domain, judgments=30, flipped=()):
     """Log-likelihoods of annotators with this expertise (annotators × domains) on pairs one and a half units apart."""
     rng = np.random.default_rng(seed)
     tau = np.array(expertise, np.float64)[:, domain].T
     right = rng.binomial(judgments, ndtr(1.5 * tau))
     log_likelihoods = right[..., None] * log_ndtr(1.5 * GRID) + (judgments - right)[..., None] * log_ndtr(-1.5 * GRID)
-    for query in mirrored:
+    for query in flipped:
         log_likelihoods[query] = log_likelihoods[query, :, ::-1]
     return log_likelihoods
 
@@ -70,10 +70,10 @@ def test_forced_merges_join_the_most_similar_clusters():
     np.testing.assert_array_equal(same_cluster(found.cluster), same_cluster(DOMAIN == 2))
 
 
-def test_mirrored_queries_are_flipped():
+def test_flipped_queries_are_flipped_back():
     expertise = [[2.5, 2], [1.5, -2], [-2, 0], [0.5, 2], [2, -1]]
     domain, down = np.arange(16) % 2, np.array([1, 6, 7])
-    found = search(planted(2, expertise, domain, mirrored=down))
+    found = search(planted(2, expertise, domain, flipped=down))
     np.testing.assert_array_equal(same_cluster(found.cluster), same_cluster(domain))
     expected = np.where(np.isin(np.arange(16), down), -1.0, 1.0)
     for cluster in range(2):
@@ -114,8 +114,8 @@ def test_signed_log_probabilities_include_the_mirror_image():
     log_likelihoods = planted(4, THREE, np.arange(6) % 3, judgments=5)
     summed, sizes = log_likelihoods[:2], np.array([3, 1])
     found = ClusterScorer(log_likelihoods, PRIOR).signed_log_probabilities(summed, sizes)
-    mirrored = ClusterScorer(log_likelihoods[:, :, ::-1], PRIOR).signed_log_probabilities(summed, sizes)
-    np.testing.assert_allclose(found, np.roll(mirrored, 2, axis=1))
+    flipped = ClusterScorer(log_likelihoods[:, :, ::-1], PRIOR).signed_log_probabilities(summed, sizes)
+    np.testing.assert_allclose(found, np.roll(flipped, 2, axis=1))
     expected = evidence(np.array([summed[0], log_likelihoods[3]])) - evidence(summed[:1]) + np.log(3)
     assert found[3, 0] == pytest.approx(expected)
 

@@ -6,7 +6,7 @@ from scipy.special import expit, log_ndtr
 
 from crowdrank.data import Items
 from crowdrank.inference.mcmc import effective_sample_size, sample
-from crowdrank.models.thurstonian.gibbs import Prior, jump_share, make_state
+from crowdrank.models.thurstonian.gibbs import Prior, make_state, proposal_share
 from crowdrank.models.thurstonian.initialization import InitialValues
 from crowdrank.models.thurstonian.layout import build_layout
 from crowdrank.models.thurstonian.sampler import Sampler
@@ -226,10 +226,10 @@ def test_a_run_leaves_its_start_unchanged_and_is_reproducible():
         np.testing.assert_array_equal(a, b)
 
 
-def test_jumps_are_rarer_in_long_lists():
+def test_other_domains_are_proposed_less_often_in_long_lists():
     shares = []
     for size in (5, 20, 100):
         pairs = np.array([(one, other, 0) for one in range(size) for other in range(one)], np.int32)
-        shares.append(jump_share(build_layout(*pairs.T, np.array([0, size])), 0))
+        shares.append(proposal_share(build_layout(*pairs.T, np.array([0, size])), 0))
     assert shares[0] == 0.3
     np.testing.assert_array_less(shares[1:], [0.1, 0.004])

@@ -62,7 +62,7 @@ MOVES = {
         lambda p, prior, q: score_moves.random_walk_step(p.rng, p.layout, p.state, q, p.slopes(q))
     ),
     "domain": each_query(lambda p, prior, q: gibbs._draw_domain(p.rng, p.layout, p.state, q, np.zeros(4))),
-    "domain jump": each_query(lambda p, prior, q: gibbs._jump_domain(p.rng, p.layout, p.state, q)),
+    "domain proposal": each_query(lambda p, prior, q: gibbs._propose_domain(p.rng, p.layout, p.state, q)),
     "difficulty": each_query(
         lambda p, prior, q: parameter_moves.draw_difficulty(
             p.rng, p.layout, prior, p.state, q, p.slopes(q), p.workspace
@@ -152,14 +152,14 @@ def test_a_domain_draw_that_ignores_the_likelihood_is_detected(setups, monkeypat
     assert drift(setups, "domain")[0] > 5
 
 
-def test_a_domain_jump_that_ignores_the_likelihood_is_detected(setups, monkeypatch):
+def test_a_domain_proposal_that_ignores_the_likelihood_is_detected(setups, monkeypatch):
     monkeypatch.setattr(expectation_propagation, "log_normal_cdf_table", lambda x: 0.0)
-    assert drift(setups, "domain jump")[0] > 5
+    assert drift(setups, "domain proposal")[0] > 5
 
 
-def test_a_domain_jump_with_an_inverted_proposal_density_is_detected(setups, monkeypatch):
+def test_a_domain_proposal_with_an_inverted_proposal_density_is_detected(setups, monkeypatch):
     monkeypatch.setattr(gibbs, "transform", lambda *parts: -expectation_propagation.transform(*parts))
-    assert drift(setups, "domain jump")[0] > 4
+    assert drift(setups, "domain proposal")[0] > 4
 
 
 def test_the_proposal_probabilities_of_domains_do_not_affect_the_result():
@@ -178,7 +178,7 @@ def test_the_proposal_probabilities_of_domains_do_not_affect_the_result():
     state.domain_proposals[:] = [0.75, 0.25]
     rng, drawn = np.random.default_rng(8), []
     for _ in range(4000):
-        gibbs._jump_domain(rng, layout, state, 1)
+        gibbs._propose_domain(rng, layout, state, 1)
         drawn.append(state.domain[1])
     # With 4,000 draws and an autocorrelation time of about four, the standard error is .015.
     assert np.mean(drawn) == pytest.approx(0.6, abs=0.06)

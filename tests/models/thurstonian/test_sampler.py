@@ -68,15 +68,15 @@ def test_chains_start_at_different_states(sampler):
 
 
 @pytest.mark.parametrize("flipped", [0, 1])
-def test_a_mirrored_domain_is_flipped_back(sampler, state, flipped):
+def test_a_flipped_domain_is_flipped_back(sampler, state, flipped):
     up = sampler.resolve_orientation(state)
     inside = (state.domain == flipped)[CROWD.judgments.items.query]
-    mirrored = state._replace(
+    negated = state._replace(
         scores=np.where(inside, -state.scores, state.scores),
         perceived=np.where(inside[sampler.layout.utility_item], -state.perceived, state.perceived),
         expertise=state.expertise * np.where(np.arange(state.expertise.shape[1]) == flipped, -1, 1),
     )
-    for one, other in zip(up, sampler.resolve_orientation(mirrored), strict=True):
+    for one, other in zip(up, sampler.resolve_orientation(negated), strict=True):
         np.testing.assert_array_equal(one, other)
     assert np.sum(majority_scores(sampler.layout, sampler.items) * up.scores) > 0
 

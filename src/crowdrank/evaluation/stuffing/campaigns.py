@@ -28,7 +28,7 @@ from crowdrank.evaluation.stuffing.decided_votes import (
     Fit,
     StuffingAlarm,
     Votes,
-    taste_variance,
+    preference_variance,
 )
 
 # Share of an annotator's answers that are about one item, and the fewest answers.
@@ -52,7 +52,7 @@ def campaigns(votes: Votes, level: float) -> Iterator[StuffingAlarm]:
     except CrowdrankError:
         return
     margin = votes.margins(fit.scores)
-    taste = taste_variance(votes, margin, others)
+    preference = preference_variance(votes, margin, others)
     tests = {}
     for item, members in devotion.items():
         about = (votes.left == item) | (votes.right == item)
@@ -60,7 +60,7 @@ def campaigns(votes: Votes, level: float) -> Iterator[StuffingAlarm]:
         if len(rows) >= MIN_GROUP_VOTES and np.count_nonzero(about[others]) >= MIN_OTHER_VOTES:
             tests[item] = (members, rows)
     for item, (members, rows) in tests.items():
-        p, wins, expected = _shift_test(votes, fit, margin, item, rows, taste / len(members))
+        p, wins, expected = _shift_test(votes, fit, margin, item, rows, preference / len(members))
         p *= len(tests)
         if p < level and abs(wins - expected) > MIN_EXCESS:
             side = "for" if wins > expected else "against"
@@ -92,7 +92,7 @@ def _devotion(votes: Votes) -> dict[int, IntArray]:
 
 
 def _shift_test(
-    votes: Votes, fit: Fit, margin: FloatArray, item: int, rows: IntArray, taste: float
+    votes: Votes, fit: Fit, margin: FloatArray, item: int, rows: IntArray, preference: float
 ) -> tuple[float, float, float]:
     """P-value of a shift of the score of an item, the share of votes it won, and the share that was expected."""
     on_left = votes.left[rows] == item
@@ -104,7 +104,7 @@ def _shift_test(
     information = chance * (1 - chance)
     draws = fit.covariance[:, compared.left[rows]] - fit.covariance[:, compared.right[rows]]
     error = draws @ (sign * information) / information.sum()
-    variance = float(np.var(error)) + taste
+    variance = float(np.var(error)) + preference
     margins, group = np.unique(lead, return_inverse=True)
     wins, losses = (np.bincount(group.ravel(), which, len(margins)) for which in (won, ~won))
     shifted = _DISCRIMINATIONS[:, None, None] * margins[:, None] + SHIFTS

@@ -23,8 +23,8 @@ MAX_CELLS = 5_000_000
 """More annotators times items are not examined for newcomers."""
 MAX_ANNOTATORS = 3_000
 """More annotators are not compared with each other."""
-# Standard deviation of what an item is worth to different annotators, at least; and precision of their discrimination.
-_SMALLEST_TASTE = 0.3
+# Standard deviation of the preferences of annotators for an item, at least; and precision of their discrimination.
+_MIN_PREFERENCE_SPREAD = 0.3
 _DISCRIMINATION_PRECISION = 0.25
 
 
@@ -122,8 +122,8 @@ class Votes:
         )
 
 
-def taste_variance(votes: Votes, margin: FloatArray, rows: IntArray) -> float:
-    """Variance of what an item is worth to an annotator, by moments: E r² = V + τ²V² for sums r of residuals."""
+def preference_variance(votes: Votes, margin: FloatArray, rows: IntArray) -> float:
+    """Variance of the preferences of annotators for an item, by moments: E r² = V + τ²V² for sums r of residuals."""
     assert votes.annotator is not None
     chance = 1 / (1 + np.exp(-margin[rows]))
     residual, variance = votes.left_won[rows] - chance, chance * (1 - chance)
@@ -133,7 +133,7 @@ def taste_variance(votes: Votes, margin: FloatArray, rows: IntArray) -> float:
     total = np.bincount(group.ravel(), np.append(residual, -residual))
     noise = np.bincount(group.ravel(), np.tile(variance, 2))
     found = float(np.sum(total**2 - noise) / max(float(np.sum(noise**2)), 1e-9))
-    return max(found, _SMALLEST_TASTE**2)
+    return max(found, _MIN_PREFERENCE_SPREAD**2)
 
 
 def skilled_margins(votes: Votes, scores: FloatArray, item: int = -1) -> FloatArray:

@@ -22,8 +22,8 @@ from crowdrank.evaluation.stuffing.decided_votes import (
     SHIFTS,
     StuffingAlarm,
     Votes,
+    preference_variance,
     skilled_margins,
-    taste_variance,
 )
 
 # How many annotators came one after another, at most this share of all.
@@ -102,8 +102,8 @@ def _test_group(votes: Votes, item: int, members: IntArray) -> tuple[IntArray, I
     rows, rest = np.flatnonzero(about & inside), np.flatnonzero(about & ~inside)
     if margin is None or len(rows) < MIN_GROUP_VOTES or len(rest) < MIN_OTHER_VOTES:
         return None
-    taste = taste_variance(votes, margin, np.flatnonzero(~inside))
-    return members, rows, *_difference_test(votes, margin, item, rows, rest, taste)
+    preference = preference_variance(votes, margin, np.flatnonzero(~inside))
+    return members, rows, *_difference_test(votes, margin, item, rows, rest, preference)
 
 
 def _margins_of_others(votes: Votes, members: IntArray, item: int = -1) -> FloatArray | None:
@@ -119,11 +119,12 @@ def _margins_of_others(votes: Votes, members: IntArray, item: int = -1) -> Float
 
 
 def _difference_test(
-    votes: Votes, margin: FloatArray, item: int, rows: IntArray, rest: IntArray, taste: float
+    votes: Votes, margin: FloatArray, item: int, rows: IntArray, rest: IntArray, preference: float
 ) -> tuple[float, float, float]:
     """P-value of a score of an item that differs between two groups, the share of votes it won, and that expected.
 
-    Both scores are free, so it does not matter how few votes of the others there are. Tastes let them differ a little.
+    Both scores are free, so the test holds however few votes the others gave. Tastes differ, so honest scores of the
+    two groups may differ a little.
     """
     assert votes.annotator is not None
     likelihood = []
@@ -135,7 +136,7 @@ def _difference_test(
         if chosen is rows:
             wins, expected = float(won.mean()), float(np.mean(1 / (1 + np.exp(-lead))))
     people = [len(np.unique(votes.annotator[chosen])) for chosen in (rows, rest)]
-    variance = taste * sum(1 / n for n in people)
+    variance = preference * sum(1 / n for n in people)
     together = likelihood[0][:, None] + likelihood[1] - (SHIFTS[:, None] - SHIFTS) ** 2 / (2 * variance)
     ratio = 2 * float(likelihood[0].max() + likelihood[1].max() - together.max())
     return erfc(sqrt(max(ratio, 0.0) / 2)), wins, expected
@@ -157,8 +158,8 @@ def _residuals(votes: Votes, margin: FloatArray) -> _Residuals:
         return np.asarray(np.bincount(cells, values, people * items).reshape(people, items)[order])
 
     noise = tabulate(np.tile(chance * (1 - chance), 2))
-    taste = taste_variance(votes, margin, np.arange(len(votes.rows)))
-    tables = (tabulate(np.append(residual, -residual)), noise + taste * noise**2, tabulate(np.ones(len(cells))))
+    preference = preference_variance(votes, margin, np.arange(len(votes.rows)))
+    tables = (tabulate(np.append(residual, -residual)), noise + preference * noise**2, tabulate(np.ones(len(cells))))
     return _Residuals(order, *(np.concatenate((np.zeros((1, items)), np.cumsum(one, axis=0))) for one in tables))
 
 

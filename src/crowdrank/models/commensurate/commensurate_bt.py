@@ -227,7 +227,7 @@ class CommensurateBT(IterativeModel):
         parameters |= biases
 
         def measure() -> Uncertainty:
-            method = "curvature, averaged over the discrepancy"
+            method = "Laplace approximation, averaged over the discrepancy"
             return Uncertainty(mixture.draw(_DRAWS, self.seed), mixture.std_error, method, sampled=True)
 
         ranking = build_ranking(
@@ -273,5 +273,5 @@ def _opening_notes(humans: Votes, judges: Sequence[Judge], sources: Sources) -> 
     left_out = [name for name in sources.judges if name not in {judge.name for judge in judges}]
     return [
         f"The ranking is that of the humans ({votes}); the votes of language models are a prior.",
-        *(f"{name}'s votes order the items no better than coin tosses and were left out." for name in left_out),
+        *(f"{name}'s votes order the items no better than coin tosses, so they were left out." for name in left_out),
     ]

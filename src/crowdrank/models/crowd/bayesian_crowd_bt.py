@@ -168,7 +168,7 @@ class BayesianCrowdBT(Model):
         converged = samples.r_hat <= self.r_hat
         convergence = Convergence(converged, sweeps, samples.r_hat - 1.0, unit, "raise max_sweeps")
         error = scores.std(axis=0)
-        method = f"{len(kept):,} draws from the posterior, of scores and annotators together"
+        method = f"{len(kept):,} posterior draws of scores and annotators"
         ranking = build_ranking(
             self,
             comparisons,

@@ -1,4 +1,8 @@
-"""Crowd-BT (Chen et al. 2013): Bradley-Terry with a quality per annotator."""
+"""Crowd-BT (Chen et al. 2013): Bradley-Terry with a quality per annotator.
+
+By default annotators are integrated out: the likelihood is in `marginal_likelihood`, the fit in `random_effects`. With
+`estimation="joint"` the likelihood is in `likelihood`, the fit in `fitting`.
+"""
 
 from __future__ import annotations
 

@@ -48,11 +48,11 @@ def log_odds_of_direction(tables: FloatArray, grids: EffectGrids) -> float:
     # the medians of the prior come last, for annotators in reverse
     alpha, beta = np.exp(np.append(log_alpha, mean_a)), np.exp(np.append(log_beta, mean_b))
     tables, grid_of = tables[::step], grids.grid_of[::step]
-    *as_found, truthful = _log_evidences(tables, grids, grid_of, alpha, beta)
-    *negated, reverse = _log_evidences(tables, grids, grid_of, beta, alpha)
+    *as_found, at_medians = _log_evidences(tables, grids, grid_of, alpha, beta)
+    *swapped, at_swapped_medians = _log_evidences(tables, grids, grid_of, beta, alpha)
     log_prior = -np.add.outer(_POINTS**2, _POINTS**2).ravel() / 2.0
-    odds = np.logaddexp.reduce(log_prior + [_log_mixture(honest, reverse) for honest in as_found])
-    odds -= np.logaddexp.reduce(log_prior + [_log_mixture(honest, truthful) for honest in negated])
+    odds = np.logaddexp.reduce(log_prior + [_log_mixture(honest, at_swapped_medians) for honest in as_found])
+    odds -= np.logaddexp.reduce(log_prior + [_log_mixture(honest, at_medians) for honest in swapped])
     return step * float(odds)
 
 

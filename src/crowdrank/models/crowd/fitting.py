@@ -57,7 +57,7 @@ class MapEstimate:
 
     Parameters
     ----------
-    found : Found
+    found : OptimizeResult
         Result of the solver.
     objective : Objective
         The log posterior.
@@ -98,7 +98,7 @@ class MapEstimate:
         items, centre = self.comparisons.items, self.comparisons.items.centre
         if self._exact:
             error, around = draw_from_covariance(self._marginal[0], centre, self.seed)
-            known = "scores and annotators together"
+            known = "scores and annotators jointly"
         else:
             parts, shards = self.objective.layout.split(self.found.parameters), self.objective.shards
             curvature, _ = shards.map_and_sum(crowd_objective.margin_curvature, *parts, self.objective.formula)
@@ -107,8 +107,8 @@ class MapEstimate:
                 curvature, self.curvature.derivatives.scores_fisher + prior, prior, items.starts
             )
             error, around = laplace.draw(self.seed)
-            known = "scores, given the annotators"
-        return Uncertainty(centre(self.parts[0]) + around, error, f"curvature at the optimum, of {known}")
+            known = "the scores, given the annotators"
+        return Uncertainty(centre(self.parts[0]) + around, error, f"Laplace approximation of {known}")
 
     def logit_interval(self, through: Callable[[FloatArray], FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The logits and their 95 % intervals, transformed by an increasing function."""

@@ -35,7 +35,7 @@ from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistri
 
 QUALITY_PRIORS = ((2.0, 1.2), (-0.5, 0.7))
 """Normal priors on log α and log β, as (mean, standard deviation). Where annotators are alike, their quality and the
-scale of the scores cannot be told apart; the prior then leans to a quality near 1, which is Bradley-Terry's model. β is
+scale of the scores cannot be separated; the prior then leans to a quality near 1, which is Bradley-Terry's model. β is
 near or below 1: most annotators are close to the best ones."""
 SPREAD_PRIOR = ((0.6, -0.7, 1.1), (0.4, -3.0, 0.6))
 """Prior on the log of the spread that answers show, σ times the root mean square of 2η − 1, as (weight, mean, standard

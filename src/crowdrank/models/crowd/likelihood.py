@@ -8,8 +8,10 @@ crowd_bt_probit  the same with Thurstone's noise     P = η·Φ(d/√2) + (1−�
 variance_bt      Volkovs & Zemel 2012 (Variance-BT)  P = σ(κ·d),                      κ = exp(g) is the precision
 factor_bt        Bugakova et al. 2019 (factorBT)     P = η·σ(d) + (1−η)·σ(z),         η = σ(g) is the attention
 
-So "logits" are one parameter per annotator: the logit of the quality or attention, or the log precision. The bias is
-z = ⟨x, r⟩, with the features x of the comparison and the annotator's "feature weights" r.
+By default crowd-bt averages crowd_bt over the quality of each annotator: that sum is in `marginal_likelihood`. The
+other models, and crowd-bt with `estimation="joint"`, estimate one parameter per annotator together with the scores,
+here called the "logit": the logit of the quality or attention, or the log precision. The bias is z = ⟨x, r⟩, with the
+features x of the comparison and the annotator's "feature weights" r.
 
 Each formula returns P, 1 − P, the first derivatives of P by d, g and z, and the second derivatives by dd, dg, gg, gz
 and zz (dz is always zero). Formulas use elementwise operations only, so that the same text serves whole arrays and

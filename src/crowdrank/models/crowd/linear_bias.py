@@ -48,7 +48,8 @@ class LinearBias(Model):
     penalty : float or None, default None
         Lasso penalty per unit of bias, in answers. None chooses it by generalised cross-validation.
     prior_scale : float, default 3.0
-        Standard deviation of the normal prior on scores, in units of the noise of an answer. A large value is no prior.
+        Standard deviation of the normal prior on scores, in units of the noise of an answer. A very large
+        value amounts to no prior.
     seed : int, default 0
         Seed of the draws behind rank intervals.
 
@@ -313,15 +314,15 @@ class LassoProblem:
             with limit_blas_threads(len(items)):
                 covariance = fitted.noise**2 * np.linalg.inv(within.toarray())
             error, around = draw_from_covariance(covariance, centre, seed)
-            known = "scores and biases together"
+            known = "scores and biases jointly"
         else:
             counts, ridge = self.comparisons.counts, np.full(len(items), self.laplacian.ridge)
             shards = engine.load(Pairs(counts.first, counts.second, counts.net, counts.total))
             curvature, _ = shards.map_and_sum(_pair_curvature)
             diagonal = self.laplacian.matrix.diagonal()
             error, around = LaplaceApproximation(curvature, diagonal, ridge, items.starts).draw(seed)
-            error, around, known = error * fitted.noise, around * fitted.noise, "scores, given the biases"
-        return Uncertainty(centre(fitted.scores) + around, error, f"least squares, of {known}")
+            error, around, known = error * fitted.noise, around * fitted.noise, "the scores, given the biases"
+        return Uncertainty(centre(fitted.scores) + around, error, f"least squares for {known}")
 
 
 def _soft_threshold(values: FloatArray, by: FloatArray) -> FloatArray:

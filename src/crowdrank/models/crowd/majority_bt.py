@@ -84,8 +84,8 @@ class MajorityBT(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        health, decided = diagnose(comparisons), diagnose(majorities(comparisons))
-        check_connected(health, self._has_prior)
+        diagnostics, decided = diagnose(comparisons), diagnose(majorities(comparisons))
+        check_connected(diagnostics, self._has_prior)
         if not self._has_prior:
             _require_sound(decided)
         objective = self._objective(comparisons.counts, comparisons.items, options.engine)
@@ -97,7 +97,7 @@ class MajorityBT(Model):
             convergence=Convergence(found.converged, found.steps, found.distance),
             measure=lambda: self._measure(comparisons, found.parameters, options.engine),
         )
-        return ranking.with_parts(notes=lambda: _notes(health, decided))
+        return ranking.with_parts(notes=lambda: _notes(diagnostics, decided))
 
     def _objective(
         self, counts: PairCounts, items: Items, engine: Engine, weight: FloatArray | float = 1.0
@@ -152,7 +152,7 @@ def _require_sound(decided: DataDiagnostics) -> None:
         raise type(error)(f"{_MAJORITIES_ONLY}{error}") from error
 
 
-def _notes(health: DataDiagnostics, decided: DataDiagnostics) -> list[str]:
+def _notes(diagnostics: DataDiagnostics, decided: DataDiagnostics) -> list[str]:
     """Notes on the judgments, and on what only their majorities lack."""
-    known = health.notes()
+    known = diagnostics.notes()
     return known + [f"{_MAJORITIES_ONLY}{note}" for note in decided.notes() if note not in known]

@@ -304,7 +304,7 @@ class Estimate:
 
     Parameters
     ----------
-    found : Found
+    found : OptimizeResult
         Result of the solver.
     objective : Objective
         The log posterior.
@@ -343,7 +343,7 @@ class Estimate:
 
     def uncertainty(self) -> Uncertainty:
         error, around = draw_from_covariance(self._marginal[0], self.items.centre, self.seed)
-        known = "curvature at the optimum, of scores and annotators together"
+        known = "Laplace approximation of scores and annotators jointly"
         return Uncertainty(self.items.centre(self.scores) + around, error, known)
 
 

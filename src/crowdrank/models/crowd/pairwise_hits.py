@@ -75,8 +75,8 @@ class PairwiseHITS(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        health = diagnose(comparisons)
-        check_connected(health, has_prior=True)
+        diagnostics = diagnose(comparisons)
+        check_connected(diagnostics, has_prior=True)
         answered, known = add_gold_pairs(comparisons, options.side_information)
         answers = SignedPairs(answered)
         found = self._alternate(answers, known)
@@ -87,7 +87,7 @@ class PairwiseHITS(Model):
             convergence=found.convergence,
             measure=lambda: bootstrap(answered, self._refit(answered, known), seed=self.seed),
         )
-        ranking = ranking.with_parts(notes=lambda: health.notes() + found.notes())
+        ranking = ranking.with_parts(notes=lambda: diagnostics.notes() + found.notes())
         return with_annotators(
             ranking,
             comparisons,

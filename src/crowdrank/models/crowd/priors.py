@@ -99,15 +99,15 @@ class QualityConstraints:
             (self.low_of, logits[self.low_of] - self.low, 1.0),
             (self.high_of, self.high - logits[self.high_of], -1.0),
         ):
-            value, slope, curve = _barrier(distance, self.max_gradient[codes])
+            value, derivative, curve = _barrier(distance, self.max_gradient[codes])
             total += value
-            np.add.at(gradient, codes, sign * slope)
+            np.add.at(gradient, codes, sign * derivative)
             np.add.at(curvature, codes, curve)
-        value, slope, curve = _barrier(
+        value, derivative, curve = _barrier(
             logits[self.better] - logits[self.worse], self.max_gradient[self.better] + self.max_gradient[self.worse]
         )
-        np.add.at(gradient, self.better, slope)
-        np.add.at(gradient, self.worse, -slope)
+        np.add.at(gradient, self.better, derivative)
+        np.add.at(gradient, self.worse, -derivative)
         for codes in (self.better, self.worse):
             np.add.at(curvature, codes, curve)
         return ConstraintTerms(total + value, gradient, curvature, PairCurvatures(self.better, self.worse, curve))

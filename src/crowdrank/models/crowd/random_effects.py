@@ -46,10 +46,10 @@ _FIRST_TIE_SLOPE = 0.5
 _MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 2000, 4_000_000
 # Share of the largest spread from which on it is checked whether equal annotators would have a larger one.
 _NEAR_BOUND = 0.9
-# Odds that a gold pair is wrong, when gold pairs decide between a reading of the crowd and its mirror image.
+# Odds that a gold pair is wrong, when gold pairs decide between an order and its reverse.
 _GOLD_ERROR = 0.05
-# Log odds from which on an order is turned round: it follows from a minority who answer in reverse.
-_TURNING_ODDS = 1.0
+# Log odds from which on an order is flipped: it follows from a minority who answer in reverse.
+_FLIPPING_ODDS = 1.0
 # Between these numbers of answers, annotators' posteriors are averaged over this many pairs of opposite draws.
 _MIN_AVERAGED, _MAX_AVERAGED, _AVERAGED_DRAWS = MAX_ROWS, 50_000, 8
 # A probability that the whole order is reversed from which on a note says so.
@@ -73,7 +73,7 @@ class RandomEffectsEstimate:
     Parameters
     ----------
     modes : list of Mode
-        The mode of the scores at each value of the hyperparameters, the most probable reading first.
+        The mode of the scores at each value of the hyperparameters: for the more probable order, then for its reverse.
     objective : MarginalObjective
         The log posterior.
     comparisons : Comparisons
@@ -82,8 +82,8 @@ class RandomEffectsEstimate:
         Seed of the draws.
     integrated : bool
         Whether any hyperparameter is integrated out. With all of them given, the mode of the scores is the estimate.
-    is_turned : bool, default False
-        Whether the order was turned round (see `direction`).
+    is_flipped : bool, default False
+        Whether the order was flipped (see `direction`).
     """
 
     modes: list[Mode]
@@ -91,7 +91,7 @@ class RandomEffectsEstimate:
     comparisons: Comparisons
     seed: int
     integrated: bool
-    is_turned: bool = False
+    is_flipped: bool = False
 
     @cached_property
     def mixture(self) -> LaplaceMixture:
@@ -110,7 +110,7 @@ class RandomEffectsEstimate:
 
     @property
     def reversed_probability(self) -> float:
-        """Posterior probability of the mirror image of the most probable reading."""
+        """Posterior probability that the order is the reverse of the most probable one."""
         is_reversed = np.array([mode.is_reversed for mode in self.modes])
         return float(self.weights @ (is_reversed != self.best.is_reversed))
 
@@ -120,7 +120,7 @@ class RandomEffectsEstimate:
         items = self.comparisons.items
         if not self.integrated or not _are_few(self.comparisons):
             return None
-        if not self.is_turned:
+        if not self.is_flipped:
             return sample_posterior(self.objective, self.modes, items, self.seed)
         # the weights of the two directions come from `direction`, not from the density
         modes = [mode for mode in self.modes if not mode.is_reversed]
@@ -142,7 +142,7 @@ class RandomEffectsEstimate:
         items = len(self.comparisons.items)
         count = int(np.clip(_MAX_CELLS // items, _MIN_DRAWS, _MAX_DRAWS))
         draws = self.mixture.draw(count, self.seed)
-        method = "normal approximation with annotators integrated out"
+        method = "Laplace approximation with annotators integrated out"
         return Uncertainty(draws, self.mixture.std_error, method, sampled=True)
 
     def parameters(self) -> dict[str, float]:
@@ -164,7 +164,7 @@ class RandomEffectsEstimate:
         if share < _NOTEWORTHY:
             return []
         return [
-            f"With a probability of {share:.0%} most annotators answer in reverse and the order is upside down. "
+            f"With a probability of {share:.0%} most annotators answer in reverse and the order is reversed. "
             "A few gold pairs would settle it."
         ]
 
@@ -288,11 +288,11 @@ def fit_random_effects(
         if equal_scale > explorer.largest_scale:
             explorer = replace(explorer, largest_scale=equal_scale)
             modes = _explore(explorer, [modes[0].scores, trusted], known)
-    is_turned = False
-    if quality is None and not known and (turned := _turned(explorer, modes)):
-        modes, is_turned = turned, True
+    is_flipped = False
+    if quality is None and not known and (flipped := _flipped_modes(explorer, modes)):
+        modes, is_flipped = flipped, True
     integrated = scale is None or quality is None
-    return RandomEffectsEstimate(modes, objective.at(modes[0].hyper), comparisons, model.seed, integrated, is_turned)
+    return RandomEffectsEstimate(modes, objective.at(modes[0].hyper), comparisons, model.seed, integrated, is_flipped)
 
 
 def _are_few(comparisons: Comparisons) -> bool:
@@ -354,14 +354,14 @@ def _explore_where(
     return [mode for mode in modes if agrees(mode.scores) and np.isfinite(mode.log_weight)]
 
 
-def _turned(explorer: LatticeExplorer | ProfileExplorer | StarExplorer, modes: list[Mode]) -> list[Mode]:
+def _flipped_modes(explorer: LatticeExplorer | ProfileExplorer | StarExplorer, modes: list[Mode]) -> list[Mode]:
     """The modes of the opposite order, if it is more plausible once a minority may answer in reverse; otherwise none.
 
     The order as it was is kept beside them, with the probability that is left for it.
     """
     best = max(modes, key=lambda mode: mode.log_weight)
     log_odds = -log_odds_of_direction(best.curvature.tables.quality, explorer.objective.grids)
-    if log_odds < _TURNING_ODDS:
+    if log_odds < _FLIPPING_ODDS:
         return []
     found = _explore_where(lambda scores: float(scores @ best.scores) <= 0.0, explorer, best.scores)
     if not found or log_odds > IMPLAUSIBLE:

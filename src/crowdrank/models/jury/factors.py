@@ -127,7 +127,8 @@ def _reliability(
     return np.asarray(np.clip((product + prior * typical) / (possible + prior), 0.0, 1.0))
 
 
-# Two factors, one for the truth and one for shared errors, need so many judges and pairs that two of them share.
+# Two factors, one for the truth and one for shared errors, need at least this many judges, and pairs that two judges
+# share.
 _MIN_JUDGES, _MIN_SHARED_PAIRS = 3, 30
 _MAX_DENSE_CELLS = 20_000_000
 _STEPS = 60
@@ -295,7 +296,7 @@ def fit_items(cells: Cells, items: Items, precision: FloatArray, linear: FloatAr
     query = items.query[cells.first]
     # Pairs of a query are contiguous: they are sorted by their first item, and items by query.
     ends = np.searchsorted(query, np.arange(len(sizes) + 1))
-    # With two items in a query, what is special to the pair cannot be told from what is special to its items.
+    # With two items in a query, an effect of the pair cannot be separated from effects of its items.
     shares = _PAIR_SHARES if sizes.max() > 2 else (0.0,)
     found = [_fit_with_share(share, cells, items, ends, precision, linear) for share in shares]
     return max(found, key=lambda one: one[0])[1]

@@ -186,7 +186,7 @@ class JuryFit:
         hidden = np.sqrt((1 - (direction**2).sum(axis=1))[:, None] * self.hidden_share)
         draws = np.einsum("dik,dk->di", factors, direction) + hidden * rng.standard_normal((count, size))
         draws = self.items.centre(self._condition_on_gold(draws))
-        return Uncertainty(draws, draws.std(axis=0), "the posterior of the factors of the judges", sampled=True)
+        return Uncertainty(draws, draws.std(axis=0), "posterior of the judges' factors", sampled=True)
 
     @property
     def _consensus_is_truth(self) -> bool:

@@ -367,7 +367,7 @@ class CrowdPlackettLuce(IterativeModel):
 
 def _check(lists: Rankings) -> None:
     if not np.any(lists.place):
-        raise DataError("The lists order no two items, so there is nothing to rank.")
+        raise DataError("No list orders any two items, so there is nothing to rank.")
     largest = int(np.diff(lists.items.starts).max())
     if largest > MAX_ITEMS:
         raise DataError(

@@ -101,7 +101,7 @@ class PlackettLuce(Model):
         return self._build(rankings, found, found.parameters, lambda: curvature.uncertainty(self.seed), {})
 
     def _fit_scale(self, rankings: Rankings, held: ShardedData) -> Ranking:
-        """The scores and the best spread of them by turns; if items are few, the spread is then integrated out."""
+        """Estimate the scores and their spread alternately; if items are few, integrate the spread out afterwards."""
         items = rankings.items
         scale, scores, steps, settled = _FIRST_SCALE, np.zeros(len(items)), 0, False
         for n in range(_MAX_ROUNDS):
@@ -125,7 +125,10 @@ class PlackettLuce(Model):
 
         def measure() -> Uncertainty:
             return Uncertainty(
-                mixture.draw(_DRAWS, self.seed), mixture.std_error, "curvature, mixed over spreads", True
+                mixture.draw(_DRAWS, self.seed),
+                mixture.std_error,
+                "Laplace approximation, averaged over the spread of scores",
+                True,
             )
 
         return self._build(rankings, found, mixture.mean, measure, parameters)
@@ -150,7 +153,7 @@ class PlackettLuce(Model):
 
     def _check_connected(self, rankings: Rankings) -> None:
         if not np.any(rankings.place):
-            raise DataError("The lists order no two items, so there is nothing to rank.")
+            raise DataError("No list orders any two items, so there is nothing to rank.")
         check_connected(diagnose(rankings), has_prior=self.prior_scale is not None)
 
 
@@ -201,7 +204,7 @@ class NegativeHessian:
             drawn = np.array(columns)
             error = self.items.centre(drawn).std(axis=0)
         centred = self.items.centre(self.scores + drawn)
-        return Uncertainty(centred, error, "curvature at the optimum", sampled=bool(self.prior.any()))
+        return Uncertainty(centred, error, "Laplace approximation", sampled=bool(self.prior.any()))
 
     def expand(self) -> QuadraticExpansion:
         """The log-likelihood to second order around the scores; of many items, by the diagonal alone."""

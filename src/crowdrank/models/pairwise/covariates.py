@@ -252,8 +252,8 @@ def check_identified(held: ShardedData, items: Items, names: Sequence[str]) -> N
         share = left_over[n, n] / squares[n, n]
         if share < _CONFOUNDED:
             raise DataError(
-                f"Covariate {name!r} is the same for an item wherever it appears, so its effect cannot be told from "
-                "the scores of the items.",
+                f"Covariate {name!r} is the same for an item wherever it appears, so its effect cannot be "
+                "separated from the scores.",
                 remedy="Leave it out, or give its value for each comparison.",
             )
         others = left_over[:n, :n]
@@ -261,7 +261,7 @@ def check_identified(held: ShardedData, items: Items, names: Sequence[str]) -> N
         if left_over[n, n] - explained < _CONFOUNDED * squares[n, n]:
             raise DataError(
                 f"Covariate {name!r} follows from {', '.join(map(repr, names[:n]))} and the items, so their effects "
-                "cannot be told apart.",
+                "cannot be separated.",
                 remedy="Leave one of them out.",
             )
 
@@ -286,11 +286,14 @@ def _ranking(
         if isinstance(found, SpreadPosterior) and len(found.fits) > 1:
             mixture = found.mixture
             return Uncertainty(
-                mixture.draw(_DRAWS, seed), mixture.std_error, "curvature, averaged over the spread", sampled=True
+                mixture.draw(_DRAWS, seed),
+                mixture.std_error,
+                "Laplace approximation, averaged over the spread of scores",
+                sampled=True,
             )
         covariance = _covariance(optimum)[: len(items), : len(items)]
         spread, around = draw_from_covariance(covariance, items.centre, seed)
-        return Uncertainty(items.centre(x[: len(items)]) + around, spread, "curvature at the optimum")
+        return Uncertainty(items.centre(x[: len(items)]) + around, spread, "Laplace approximation")
 
     parameters = {"tie": float(x[len(items)])} if len(x) > len(items) + len(units) else {}
     parameters |= spread_found
@@ -383,7 +386,7 @@ def with_sandwich(model: PairwiseModel, comparisons: Comparisons, ranking: Ranki
 
     def measure() -> Uncertainty:
         spread, around = draw_from_covariance(covariance[: len(items), : len(items)], items.centre, model.seed)
-        return Uncertainty(ranking.scores + around, spread, f"sandwich over {count:,} clusters")
+        return Uncertainty(ranking.scores + around, spread, f"sandwich estimator over {count:,} clusters")
 
     return replace(ranking.with_parts(uncertainty=measure), parameters=parameters)
 

@@ -334,7 +334,10 @@ def _fit_with_spread(
             return measure(found, items, seed)
         mixture = posterior.mixture
         return Uncertainty(
-            mixture.draw(_DRAWS, seed), mixture.std_error, "curvature, averaged over the spread", sampled=True
+            mixture.draw(_DRAWS, seed),
+            mixture.std_error,
+            "Laplace approximation, averaged over the spread of scores",
+            sampled=True,
         )
 
     return _ranking(model, comparisons, found, parameters, {"prior_scale": posterior.scale}, measure_spread)
@@ -365,7 +368,7 @@ def measure(found: OptimizeResult, items: Items, seed: int) -> Uncertainty:
     curvature = found.evaluation.curvature
     assert isinstance(curvature, PairwiseCurvature)
     error, around = curvature.laplace().draw(seed)
-    return Uncertainty(items.centre(found.parameters[: len(items)]) + around, error, "curvature at the optimum")
+    return Uncertainty(items.centre(found.parameters[: len(items)]) + around, error, "Laplace approximation")
 
 
 def reduce(comparisons: Comparisons, formula: int) -> Any:

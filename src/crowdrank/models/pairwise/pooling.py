@@ -419,7 +419,7 @@ class _EffectPosterior:
 
     def _method(self) -> str:
         mixed = len(self.posterior.fits) > 1
-        return "curvature, averaged over the spread" if mixed else "curvature at the optimum"
+        return "Laplace approximation, averaged over the spread of scores" if mixed else "Laplace approximation"
 
     def _measure_cells(self) -> Uncertainty:
         sampled = len(self.posterior.fits) > 1

@@ -76,9 +76,11 @@ class RankCentrality(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        health, items = diagnose(comparisons), comparisons.items
-        if health.disconnected_components:
-            raise DisconnectedError(f"{health.describe_components()} Rank each by itself, or use a model with a prior.")
+        diagnostics, items = diagnose(comparisons), comparisons.items
+        if diagnostics.disconnected_components:
+            raise DisconnectedError(
+                f"{diagnostics.describe_components()} Rank each by itself, or use a model with a prior."
+            )
         scores, convergence = self._stationary(comparisons.counts, items)
         return build_ranking(
             self,

@@ -26,7 +26,7 @@ from crowdrank.models.base import (
 from crowdrank.models.ratings.dawid_skene import GradeClasses, check_bins
 from crowdrank.models.ratings.graded_response_likelihood import with_pattern
 from crowdrank.models.ratings.graded_response_posterior import (
-    LaplaceApproximation,
+    GradedResponseLaplace,
     LogPosterior,
     ParameterLayout,
     PriorScales,
@@ -139,7 +139,7 @@ class GradedResponse(Model):
         def measure() -> Uncertainty:
             if mixture is None:
                 return best.uncertainty()
-            method = "curvature at the optimum, of scores and annotators together, averaged over the spread"
+            method = "Laplace approximation of scores and annotators jointly, averaged over the spread of scores"
             return Uncertainty(mixture.draw(_DRAWS, self.seed), mixture.std_error, method, sampled=True)
 
         ranking = build_ranking(
@@ -159,7 +159,7 @@ class SpreadFit(NamedTuple):
 
     log_scale: float
     discrimination: float
-    approximation: LaplaceApproximation
+    approximation: GradedResponseLaplace
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class SpreadFitter:
         model = self.model
         scales = PriorScales(float(np.exp(log_scale)), model.leniency_scale, model.stretch_scale, discrimination)
         found = self._maximise(LogPosterior(self.held, self.layout, scales), start, max(tolerance, model.tolerance))
-        approximation = LaplaceApproximation(found, self.layout, self.ratings, model.seed)
+        approximation = GradedResponseLaplace(found, self.layout, self.ratings, model.seed)
         return SpreadFit(log_scale, discrimination, approximation)
 
     def best(self) -> tuple[SpreadFit, float]:
@@ -236,7 +236,7 @@ class SpreadFitter:
                 break
         return here, float(information**-0.5)
 
-    def _discrimination_scale(self, approximation: LaplaceApproximation, variance: FloatArray) -> float:
+    def _discrimination_scale(self, approximation: GradedResponseLaplace, variance: FloatArray) -> float:
         found = self.layout.discrimination(approximation.optimum.parameters)
         # around their mean, relative to it: what all have in common belongs to the spread of scores
         mean = max(float(np.mean(found)), 0.5)

@@ -70,7 +70,7 @@ class ParameterLayout:
         scale = cells // classes.size
         is_lowest = np.append(True, scale[1:] != scale[:-1])
         if is_lowest.all():
-            raise DataError("All grades are equal, so they order no two items.")
+            raise DataError("All grades are equal, so they do not order any two items.")
         weight = np.bincount(code, ratings.weights)
         first = items + 3 * annotators
         threshold = first + np.cumsum(~is_lowest) - 1
@@ -186,7 +186,7 @@ class LogPosterior:
 
 
 @dataclass(frozen=True)
-class LaplaceApproximation:
+class GradedResponseLaplace:
     """Normal approximation of the posterior at its mode, marginal for items and annotators."""
 
     optimum: OptimizeResult
@@ -283,10 +283,10 @@ class LaplaceApproximation:
         centre = self.ratings.items.centre
         if self.is_joint:
             error, noise = draw_from_covariance(self._marginal[0], centre, self.seed)
-            method = "curvature at the optimum, of scores and annotators together"
+            method = "Laplace approximation of scores and annotators jointly"
             return Uncertainty(centre(self.scores) + noise, error, method)
         error = 1.0 / np.sqrt(self.hessian.matrix.diagonal()[: self.layout.items])
-        method = "curvature at the optimum, of scores, given the annotators"
+        method = "Laplace approximation of the scores, given the annotators"
         return normal_uncertainty(centre(self.scores), error, method, self.seed)
 
     def estimates(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:

@@ -47,9 +47,10 @@ from crowdrank.models.thurstonian.score_moves import (
 _TARGET_ACCEPTANCE = 0.75
 # Share of the sweeps in which a query's domain is updated, given its perceived utilities or jointly with them.
 _GIBBS_DOMAIN_SHARE = 0.2
-_DOMAIN_JUMP_SHARE = 0.3
-# Items judged per annotator and query above which jumps become rarer, because their cost grows with its third power.
-_FREE_JUMP_ITEMS = 10.0
+_DOMAIN_PROPOSAL_SHARE = 0.3
+# Items judged per annotator and query above which another domain is proposed less often: the cost of a proposal grows
+# with their third power.
+_FREE_PROPOSAL_ITEMS = 10.0
 # Share of the Gibbs updates of a domain that also consider the mirror image of the query.
 _MIRROR_SHARE = 0.25
 
@@ -227,17 +228,17 @@ def _draw_domain(rng: Any, layout: Any, state: Any, query: Any, log_weights: Any
         state.perceived[layout.utility_starts[first] : layout.utility_starts[last]] *= -1.0
 
 
-def jump_share(layout: Any, query: Any) -> Any:
-    """How often to propose a jump of this query: less if annotators judged many items, so that it costs no more."""
+def proposal_share(layout: Any, query: Any) -> Any:
+    """How often to propose another domain: less if annotators judged many items, so that it costs no more."""
     judgments = layout.judgment_starts[query + 1] - layout.judgment_starts[query]
     first, last = layout.item_starts[query], layout.item_starts[query + 1]
     utilities = layout.utility_starts[last] - layout.utility_starts[first]
     # A complete list of n items gives (n − 1) / 2 judgments per item.
-    rarer = 0.5 * _FREE_JUMP_ITEMS * utilities / max(judgments, 1)
-    return _DOMAIN_JUMP_SHARE * min(1.0, rarer * rarer)
+    rarer = 0.5 * _FREE_PROPOSAL_ITEMS * utilities / max(judgments, 1)
+    return _DOMAIN_PROPOSAL_SHARE * min(1.0, rarer * rarer)
 
 
-def _jump_domain(rng: Any, layout: Any, state: Any, query: Any) -> None:
+def _propose_domain(rng: Any, layout: Any, state: Any, query: Any) -> None:
     """Propose another domain together with new scores and perceived utilities from its Gaussian approximation.
 
     A query that fits two domains has different scores in each, so given its scores it would not change its domain.
@@ -282,8 +283,8 @@ def _inverse_gamma(rng: Any, shape: float, rate: float) -> Any:
     *PARAMETER_MOVES,
     *EXPECTATION_PROPAGATION,
     _draw_domain,
-    jump_share,
-    _jump_domain,
+    proposal_share,
+    _propose_domain,
     _inverse_gamma,
 )
 def _run(rng, layout, prior, state, preconditioner_starts, sweeps, tune):  # type: ignore[no-untyped-def]
@@ -309,8 +310,8 @@ def _run(rng, layout, prior, state, preconditioner_starts, sweeps, tune):  # typ
         for query in range(queries):
             if rng.random() < _GIBBS_DOMAIN_SHARE:
                 _draw_domain(rng, layout, state, query, log_weights)
-            if domains > 1 and rng.random() < jump_share(layout, query):
-                _jump_domain(rng, layout, state, query)
+            if domains > 1 and rng.random() < proposal_share(layout, query):
+                _propose_domain(rng, layout, state, query)
             counts[state.domain[query]] += 1.0
             slopes = ROOT_HALF * state.expertise[:, state.domain[query]]
             preconditioner = state.preconditioners[preconditioner_starts[query] : preconditioner_starts[query + 1]]

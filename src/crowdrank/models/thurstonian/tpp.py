@@ -214,7 +214,7 @@ class TPP(Model):
         unit = "of R̂ above 1, so the chains have not converged"
         converged = reached < self._target_r_hat(int(counts.sum()))
         convergence = Convergence(converged, sweeps, reached - 1.0, unit, "raise max_sweeps")
-        method = f"{len(scores):,} draws from the posterior, of scores, annotators and domains together"
+        method = f"{len(scores):,} posterior draws of scores, annotators and domains"
         parameters = {
             "domains": float(draws.expertise.shape[2]),
             "spread": float(draws.spread.mean()),

@@ -113,7 +113,7 @@ class TRM(Model):
     def sampler(self, rankings: Rankings) -> Sampler:
         """Sampler for the lists that order at least two items, each repeated as often as its weight says."""
         if not np.any(rankings.place):
-            raise DataError("These lists order no two items: nothing can be ranked.")
+            raise DataError("No list orders any two items, so there is nothing to rank.")
         repeated = rankings.take(_repeated(rankings))
         lists = build_lists(repeated.item, repeated.place, repeated.offsets, repeated.items.starts)
         return Sampler(lists, rankings.items)
@@ -124,7 +124,7 @@ class TRM(Model):
         scores = samples.pooled[:, : len(rankings.items)]
         unit = "of R̂ above 1, so the chains have not converged"
         convergence = Convergence(reached < _R_HAT, sweeps, reached - 1.0, unit, "raise draws and warmup")
-        method = f"{len(scores):,} draws from the posterior, of scores and difficulties together"
+        method = f"{len(scores):,} posterior draws of scores and difficulties"
         parameters = {
             "prior_scale": float(np.exp(samples.pooled[:, -1].mean())),
             "r_hat": reached,

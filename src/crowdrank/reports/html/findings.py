@@ -169,7 +169,7 @@ class Findings:
             return None
 
     @cached_property
-    def health(self) -> DataDiagnostics:
+    def diagnostics(self) -> DataDiagnostics:
         """Diagnostics of the data."""
         given = self.judgments
         if isinstance(given, Ratings):

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.evaluation import Tastes, Verdicts
+from crowdrank.evaluation import Camps, Verdicts
 from crowdrank.reports.html.findings import AnnotatorEstimate, Findings
 from crowdrank.reports.html.markup import (
     Axis,
@@ -62,7 +62,7 @@ def annotators(findings: Findings) -> Section:
     return section(
         "annotators",
         title,
-        *([] if found is None or found.tastes is None else [_tastes(found.tastes)]),
+        *([] if found is None or found.camps is None else [_camps(found.camps)]),
         _summary(findings, found),
         _figure(findings, estimate, found),
         Html("") if found is None else _named(found),
@@ -85,17 +85,17 @@ def _summary(findings: Findings, found: Verdicts | None) -> Html:
     return paragraph(f"Of {count(people, 'annotator')}: {listed}.", weighting)
 
 
-def _tastes(tastes: Tastes) -> Html:
-    """The camps of a crowd with tastes, and the items on which they differ most."""
-    frame = tastes.to_polars().head(_MAX_NAMED)
+def _camps(camps: Camps) -> Html:
+    """The two camps of a crowd, and the items on which they differ most."""
+    frame = camps.to_polars().head(_MAX_NAMED)
     rows = [
         [row["item"], f"{row['camp_1']:.2f}", f"{row['camp_2']:.2f}", f"{row['difference']:+.2f}"]
         for row in frame.iter_rows(named=True)
     ]
-    head = ["item", f"camp of {tastes.sizes[0]:,}", f"camp of {tastes.sizes[1]:,}", "difference"]
-    members = items([join(tag("strong", f"Camp of {len(names):,}: "), ", ".join(names)) for names in tastes.camps])
+    head = ["item", f"camp of {camps.sizes[0]:,}", f"camp of {camps.sizes[1]:,}", "difference"]
+    members = items([join(tag("strong", f"Camp of {len(names):,}: "), ", ".join(names)) for names in camps.members])
     return join(
-        paragraph(*tastes.describe()),
+        paragraph(*camps.describe()),
         fold("What the camps prefer", table(head, rows, caption="Scores by camp", numbers=[1, 2, 3])),
         fold("Members of the camps", members),
     )

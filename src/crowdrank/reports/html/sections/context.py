@@ -225,14 +225,14 @@ def _possible(findings: Findings) -> int:
 
 
 def _connectivity(findings: Findings) -> str:
-    components = findings.health.disconnected_components
+    components = findings.diagnostics.disconnected_components
     if not components:
         return "All items that are ranked together are connected by judgments."
     return f"The items fall into {len(components):,} components that no judgment connects."
 
 
 def _components(findings: Findings) -> Html:
-    components, names = findings.health.disconnected_components, findings.ranking.items
+    components, names = findings.diagnostics.disconnected_components, findings.ranking.items
     if not components:
         return Html("")
     entries = [f"{count(len(g), 'item')}: {enumerate_names([names.name(int(p)) for p in g], 6)}" for g in components]

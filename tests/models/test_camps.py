@@ -1,4 +1,4 @@
-"""Tastes: two camps are found and described, and crowds of one taste are left alone, spammers or not."""
+"""Camps: two camps are found and described, and crowds of one taste are left alone, spammers or not."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 import crowdrank as cr
 from crowdrank.data import Comparisons, Items
-from crowdrank.evaluation import find_tastes
+from crowdrank.evaluation import find_camps
+from crowdrank.models.camps import AnswerTable, fit_mixture
 from crowdrank.models.selection import default_model
-from crowdrank.models.tastes import AnswerTable, fit_mixture
 
 
 def crowd(sizes, likeness=-1.0, votes=30, items=12, scale=2.0, quality=1.0, spammers=0, seed=0):
@@ -46,7 +46,7 @@ def camps():
 @pytest.mark.parametrize("likeness", [-1.0, -0.5, 0.0, 0.5])
 def test_two_camps_are_found_with_their_members_and_preferences(likeness):
     judgments, camp, scores = crowd((18, 12), likeness, votes=40, seed=1)
-    found = find_tastes(judgments)
+    found = find_camps(judgments)
     assert found is not None
     assert np.mean(found.camp == camp + 1) > 0.9
     assert found.opposite == (likeness == -1)
@@ -59,32 +59,32 @@ def test_two_camps_are_found_with_their_members_and_preferences(likeness):
 )
 def test_one_taste_is_left_alone_whoever_spams(quality, spammers):
     for seed in range(3):
-        assert find_tastes(crowd((30, 0), quality=quality, spammers=spammers, seed=seed)[0]) is None
+        assert find_camps(crowd((30, 0), quality=quality, spammers=spammers, seed=seed)[0]) is None
 
 
 def test_a_few_people_are_not_a_camp():
-    assert find_tastes(crowd((30, 3), likeness=0.0, votes=40)[0]) is None
+    assert find_camps(crowd((30, 3), likeness=0.0, votes=40)[0]) is None
 
 
-def test_few_answers_or_few_annotators_show_no_tastes():
-    assert find_tastes(crowd((60, 40), votes=9)[0]) is None
-    assert find_tastes(crowd((5, 4), votes=60)[0]) is None
-    assert find_tastes(Comparisons.of(["a"], ["b"], ["a"])) is None
+def test_few_answers_or_few_annotators_show_no_camps():
+    assert find_camps(crowd((60, 40), votes=9)[0]) is None
+    assert find_camps(crowd((5, 4), votes=60)[0]) is None
+    assert find_camps(Comparisons.of(["a"], ["b"], ["a"])) is None
 
 
 def test_the_order_of_the_rows_does_not_matter_for_opposite_camps():
     judgments, camp, _ = crowd((18, 12))
-    shuffled = find_tastes(judgments.take(np.random.default_rng(3).permutation(len(judgments))))
+    shuffled = find_camps(judgments.take(np.random.default_rng(3).permutation(len(judgments))))
     assert shuffled is not None
     assert shuffled.camp.tolist() == (camp + 1).tolist()
 
 
 def test_the_description_names_sizes_and_items(camps):
     judgments, camp, _ = camps
-    found = find_tastes(judgments)
+    found = find_camps(judgments)
     assert found is not None
     assert found.sizes == (18, 12)
-    assert found.camps[1] == judgments.annotators[camp == 1].tolist()
+    assert found.members[1] == judgments.annotators[camp == 1].tolist()
     first, prefers, differ = found.describe()
     assert "two camps of 18 and 12 annotators" in first
     assert prefers.count(found.preferences[0][0]) == prefers.count(found.preferences[1][0]) == 1
@@ -110,13 +110,13 @@ def test_such_a_crowd_is_ranked_with_all_alike_and_the_notes_say_so_first(camps)
 def test_streamed_judgments_are_not_searched(camps, tmp_path):
     path = tmp_path / "taste.csv"
     camps[0].to_polars().write_csv(path)
-    assert find_tastes(cr.scan(path)) is None
+    assert find_camps(cr.scan(path)) is None
 
 
 def test_annotators_with_few_answers_belong_to_no_camp(camps):
     judgments, camp, _ = camps
     rows = np.flatnonzero((judgments.annotator != 0) | (np.arange(len(judgments)) < 5))
-    found = find_tastes(replace(judgments.take(rows)))
+    found = find_camps(replace(judgments.take(rows)))
     assert found is not None
     assert found.camp[0] == 0
     assert "1 more gave too few answers" in found.describe()[0]

@@ -1,4 +1,4 @@
-"""Whether a crowd has tastes: two camps of annotators, each consistent, that prefer different items."""
+"""Two camps of annotators who prefer different items: whether a crowd has them, by a mixture of two rankings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crowdrank.results.parts import Tabular
 SLOPES = np.array([-0.97, -0.5, 0.0, 0.5, 0.97])
 """Grid of 2η − 1."""
 _PRIOR_VARIANCE = 4.0
-"""Of the scores. Only differences in fit matter here, so it is not learnt."""
+"""Variance of the normal prior on scores. Only differences in fit matter here, so it is not learnt."""
 _MAX_FACTORED = 250
 _MAX_STEP = 2.0
 _TOLERANCE = 1e-3
@@ -85,7 +85,7 @@ class AnswerTable:
 
 
 @dataclass(frozen=True)
-class TasteMixture:
+class RankingMixture:
     """A fitted mixture.
 
     Parameters
@@ -113,7 +113,7 @@ class TasteMixture:
 
 def fit_mixture(
     table: AnswerTable, start: FloatArray, scores: FloatArray | None = None, max_steps: int = 40
-) -> TasteMixture:
+) -> RankingMixture:
     """Fit by generalised EM: one Fisher scoring step on the scores for each update of the memberships.
 
     Parameters
@@ -143,7 +143,7 @@ def fit_mixture(
         if value - before < _TOLERANCE * table.n_annotators:
             break
         scores = np.array([_scoring_step(table, scores[k], membership[:, k]) for k in range(rankings)])
-    return TasteMixture(scores, log_share, membership, float(total.sum()))
+    return RankingMixture(scores, log_share, membership, float(total.sum()))
 
 
 def _log_shares(membership: FloatArray) -> FloatArray:
@@ -216,7 +216,7 @@ _NAMED_ITEMS = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Tastes(Tabular):
+class Camps(Tabular):
     """Two camps of annotators and what each prefers. `frame` has one row per item.
 
     Parameters
@@ -239,9 +239,9 @@ class Tastes(Tabular):
     --------
     >>> from crowdrank.simulation import mixed_crowd
     >>> votes = mixed_crowd(items=12, kinds={"good": 18, "reversed": 12}, votes_each=40, seed=1).judgments
-    >>> found = find_tastes(votes)
+    >>> found = find_camps(votes)
     >>> found
-    <Tastes: camps of 18 and 12 annotators>
+    <Camps: 18 and 12 annotators>
     >>> found.preferences[0] == found.preferences[1]
     False
     """
@@ -254,7 +254,7 @@ class Tastes(Tabular):
     native: str = "polars"
 
     def __repr__(self) -> str:
-        return f"<Tastes: camps of {self.sizes[0]:,} and {self.sizes[1]:,} annotators>"
+        return f"<Camps: {self.sizes[0]:,} and {self.sizes[1]:,} annotators>"
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -262,7 +262,7 @@ class Tastes(Tabular):
         return int(np.count_nonzero(self.camp == 1)), int(np.count_nonzero(self.camp == 2))
 
     @property
-    def camps(self) -> tuple[list[str], list[str]]:
+    def members(self) -> tuple[list[str], list[str]]:
         """Labels of the members of each camp."""
         first, second = ([str(name) for name in self.annotators[self.camp == n]] for n in (1, 2))
         return first, second
@@ -315,7 +315,7 @@ def _names(names: Sequence[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def find_tastes(comparisons: Comparisons, seed: int = 0) -> Tastes | None:
+def find_camps(comparisons: Comparisons, seed: int = 0) -> Camps | None:
     """Look for two camps of annotators with different preferences.
 
     Parameters
@@ -327,7 +327,7 @@ def find_tastes(comparisons: Comparisons, seed: int = 0) -> Tastes | None:
 
     Returns
     -------
-    Tastes or None
+    Camps or None
         None if one ranking explains the answers, with random and reversed annotators beside it.
 
     Notes
@@ -341,7 +341,7 @@ def find_tastes(comparisons: Comparisons, seed: int = 0) -> Tastes | None:
     Examples
     --------
     >>> from crowdrank.simulation import mixed_crowd
-    >>> find_tastes(mixed_crowd(items=12, kinds={"good": 25, "reversed": 4}, seed=1).judgments) is None
+    >>> find_camps(mixed_crowd(items=12, kinds={"good": 25, "reversed": 4}, seed=1).judgments) is None
     True
     """
     rng = np.random.default_rng(seed)
@@ -364,12 +364,12 @@ def find_tastes(comparisons: Comparisons, seed: int = 0) -> Tastes | None:
 
 def _result(
     comparisons: Comparisons, chosen: IntArray, probability: FloatArray, scores: FloatArray, opposite: bool
-) -> Tastes:
+) -> Camps:
     member = probability > _CLEAR
     order = np.argsort(-member.sum(axis=0), kind="stable")
     camp = np.zeros(len(comparisons.annotators), np.int64)
     camp[chosen] = np.where(member[:, order[0]], 1, np.where(member[:, order[1]], 2, 0))
-    return Tastes(
+    return Camps(
         annotators=comparisons.annotators,
         camp=camp,
         items=comparisons.items,
@@ -412,7 +412,7 @@ def _large_enough(small: BoolArray, large: BoolArray, share: float) -> bool:
     return sizes[0] >= _MIN_CAMP and sizes[0] > share * sum(sizes)
 
 
-def _two_rankings(table: AnswerTable, one: TasteMixture, rng: np.random.Generator) -> TasteMixture | None:
+def _two_rankings(table: AnswerTable, one: RankingMixture, rng: np.random.Generator) -> RankingMixture | None:
     """The mixture of two rankings, if it is needed."""
     if not _has_second_direction(table, one, rng):
         return None
@@ -447,12 +447,12 @@ def _gain_z(table: AnswerTable, rng: np.random.Generator, rankings: int) -> floa
             gain += one.predict(test) + np.log(2) * test.by_annotator(np.ones(len(test)))
         else:
             gain += _fit_two(train, one).predict(test) - one.predict(test)
-        if gain.sum() <= 0:  # the first folds decide most cases without tastes
+        if gain.sum() <= 0:  # the first folds decide most crowds without camps
             break
     return float(gain.sum() / (np.std(gain) * np.sqrt(len(gain)) + 1e-12))
 
 
-def _fit_two(table: AnswerTable, one: TasteMixture) -> TasteMixture:
+def _fit_two(table: AnswerTable, one: RankingMixture) -> RankingMixture:
     """The best of several starts: annotators split by their residuals, evenly or unevenly."""
     residuals = _residual_matrix(table, one)
     _, vectors = np.linalg.eigh(residuals @ residuals.T)
@@ -462,7 +462,7 @@ def _fit_two(table: AnswerTable, one: TasteMixture) -> TasteMixture:
     return max((fit_mixture(table, start) for start in starts), key=lambda found: found.log_likelihood)
 
 
-def _residual_matrix(table: AnswerTable, one: TasteMixture, flip: FloatArray | None = None) -> FloatArray:
+def _residual_matrix(table: AnswerTable, one: RankingMixture, flip: FloatArray | None = None) -> FloatArray:
     """What one ranking leaves unexplained, annotators × items; each row and column divided by the root of its count."""
     slope = one.membership[:, 0] @ SLOPES
     residual = table.answer - slope[table.annotator] * table.expected(one.scores[0])
@@ -478,7 +478,7 @@ def _residual_matrix(table: AnswerTable, one: TasteMixture, flip: FloatArray | N
     return np.asarray(matrix / np.sqrt(np.maximum(per_item, 1)) / np.sqrt(np.maximum(per_annotator, 1))[:, None])
 
 
-def _has_second_direction(table: AnswerTable, one: TasteMixture, rng: np.random.Generator) -> bool:
+def _has_second_direction(table: AnswerTable, one: RankingMixture, rng: np.random.Generator) -> bool:
     """Whether the residuals have a larger first singular value than with their signs flipped at random."""
     found = _largest_singular_value(_residual_matrix(table, one))
     flips = rng.choice([-1.0, 1.0], (_SCREEN_FLIPS, len(table)))

@@ -15,7 +15,7 @@ def taste_test(tmp_path):
     return path
 
 
-def test_rank_says_first_that_the_crowd_has_tastes(taste_test, crowdrank):
+def test_rank_says_first_that_the_crowd_has_camps(taste_test, crowdrank):
     shown, answer = crowdrank("rank", taste_test).out, json.loads(crowdrank("rank", taste_test, "--json").out)
     assert shown.startswith("This crowd has tastes: it falls into two camps of 18 and 12 annotators")
     assert shown.count("This crowd has tastes") == 1
