@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.arrays import AnyArray, FloatArray, IntArray
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS
 from crowdrank.engines.local import LocalShards
 from crowdrank.inference.curvature import DAMPINGS, solve_positive
@@ -107,7 +107,7 @@ class FewAnswers:
         curvature = FewCurvature(self, x, value, prior.curvature, second, diagonal, fisher)
         return Evaluation(value + prior.value, gradient, curvature)
 
-    def hessian_off_diagonal(self, second: tuple[FloatArray, ...]) -> tuple[FloatArray, FloatArray]:
+    def hessian_off_diagonal(self, second: tuple[FloatArray, ...]) -> tuple[AnyArray, AnyArray]:
         """The negative Hessian between items, and between items and logits, as full matrices without the diagonal."""
         (pair, of_winner, of_loser), layout = self.cells, self.whole.layout
         items, annotators = layout.items, layout.annotators
@@ -144,7 +144,7 @@ class FewCurvature:
     log_likelihood: float
     prior: FloatArray
     second: tuple[FloatArray, ...]
-    diagonal: tuple[FloatArray, FloatArray]
+    diagonal: tuple[AnyArray, AnyArray]
     fisher: Callable[[], FloatArray]
     _solved: tuple[FloatArray, FloatArray] | None = None
 
