@@ -188,7 +188,9 @@ def _size(folder: Path) -> int:
     return total
 
 
-def run(votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, rows: int) -> Entry:
+def run(
+    votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, rows: int, settings: Sequence[str] = ()
+) -> Entry:
     with tempfile.TemporaryDirectory(dir=votes.parent) as scratch:
         told = Path(scratch) / "ranking.json"
         inside = Path(scratch) / "temporary"
@@ -205,6 +207,8 @@ def run(votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, r
             "model" if uncertainty else "none",
             "--json",
         ]
+        for setting in settings:
+            command += ["--set", setting]
         screen, peaks = Screen(), Peaks()
         environment = os.environ | {"TMPDIR": str(inside), "COLUMNS": "200", "TERM": "xterm"}
         begun, used = time.perf_counter(), _used_by_children()
@@ -221,7 +225,7 @@ def run(votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, r
         answer = json.loads(told.read_text())
     read = screen.reading_ended or ended
     return Entry(
-        model,
+        " ".join((model, *settings)),
         uncertainty,
         rows,
         len(truth.items),
@@ -351,6 +355,7 @@ def main() -> int:
     options.add_argument("--annotators", type=float, default=1e4)
     options.add_argument("--memory", default="4GB", help="one limit or several: 500MB,4GB")
     options.add_argument("--models", default=",".join(_MODELS))
+    options.add_argument("--set", dest="settings", action="append", default=[], help="a setting: estimation=joint")
     options.add_argument("--uncertainty", choices=("both", "no", "yes"), default="both")
     options.add_argument("--scratch", type=Path, help="where the Parquet and temporary files go")
     options.add_argument("--out", type=Path, default=_RESULTS)
@@ -370,7 +375,7 @@ def main() -> int:
             took = time.perf_counter() - begun
             print(f"{rows:,} judgments, {_size(votes) / 1e9:.2f} GB of Parquet, in {took:.0f} s", flush=True)
             for memory, model, uncertainty in product(given.memory.split(","), given.models.split(","), wanted):
-                entries.append(run(votes, truth, model, memory, uncertainty, rows))
+                entries.append(run(votes, truth, model, memory, uncertainty, rows, given.settings))
                 print(asdict(entries[-1]), flush=True)
                 if not given.quick:
                     _keep(entries, described, given.out, given.name)
