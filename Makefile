@@ -17,7 +17,7 @@ QUICK := $(addprefix tests/, architecture data golden inference io results simul
 	online/test_beliefs.py online/test_elo.py online/test_glicko.py active/test_history.py active/test_stopping.py \
 	conformance/test_promises.py::test_is_its_settings conformance/test_promises.py::test_names_every_item)
 
-.PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-all bench-check calibration papers papers-quick docs docs-serve tutorials package clean
+.PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-huge bench-all bench-check calibration papers papers-quick docs docs-serve tutorials package clean
 
 help:
 	@echo "make demo         rank the bundled example, print the result and write it to demo-output/"
@@ -26,6 +26,7 @@ help:
 	@echo "make explore      run the tests with new and more random examples"
 	@echo "make bench        compare the speed with other libraries (installed into $(BENCH_VENV))"
 	@echo "make bench-large  rank a hundred million judgments within 4 GB, on one core and on several (2.5 GB of disk)"
+	@echo "make bench-huge   rank ten to a thousand million judgments from disk, and a hundred million on four workers (25 GB of disk, hours)"
 	@echo "make bench-all    time every model on three real sets: fit and default uncertainty, as ratios (needs CROWDRANK_DATA)"
 	@echo "make bench-check  check that nothing has become slower, by ratios within one run"
 	@echo "make calibration  count how often intervals and claims hold on simulated crowds (an hour; continues where it stopped)"
@@ -111,6 +112,10 @@ bench-quick: $(BENCH_VENV)/.ready
 bench-large: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/scaling.py
 	$(BENCH_VENV)/bin/python benchmarks/large.py
+
+bench-huge: $(BENCH_VENV)/.ready
+	$(BENCH_VENV)/bin/python benchmarks/large.py --rows 1e7,1e8,1e9 --models crowd-bt --uncertainty yes --name growth-large
+	$(BENCH_VENV)/bin/python benchmarks/scaling.py --rows 1e8 --models crowd-bt --workers 1,2,4 --fits 2 --name scaling-1e8
 
 bench-all: $(BENCH_VENV)/.ready
 	OPENBLAS_NUM_THREADS=1 $(BENCH_VENV)/bin/python benchmarks/all_models.py

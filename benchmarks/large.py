@@ -1,21 +1,26 @@
 """More judgments than fit in memory: the command on a folder of Parquet files, within a memory limit.
 
-python benchmarks/large.py                                  a hundred million judgments, 4 GB
-python benchmarks/large.py --rows 1e7 --memory 500MB
+python benchmarks/large.py                                  a hundred million judgments, 4 GB: results/large.md
+python benchmarks/large.py --rows 1e7 --memory 500MB --name some
+python benchmarks/large.py --rows 1e7,1e8,1e9 --models crowd-bt --uncertainty yes --name growth-large
+                                                            growth: results/growth-large.md; 1e9 take 25 GB of disk
 python benchmarks/large.py --quick                          a million, printed only
 
 Each run is `crowdrank rank FOLDER --memory …` in its own process. The progress is read from a pseudo-terminal: when
 reading ended, and how many passes were made. The memory is the peak resident memory of the process and its children,
-including mapped files.
+including mapped files. The files of one number of judgments are removed before the next ones are written, and results
+are written after every run, so that an interrupted series keeps what it has measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import pty
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -25,6 +30,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +69,9 @@ class Entry:
     reading_seconds: float
     fitting_seconds: float
     """From the end of reading to the end of the command."""
+    processor_seconds: float
+    """Of the whole command, user and system."""
+    parquet_megabytes: int
     passes: int
     kendall: float
     """Correlation with the truth."""
@@ -179,7 +188,9 @@ def _size(folder: Path) -> int:
     return total
 
 
-def run(votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, rows: int) -> Entry:
+def run(
+    votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, rows: int, settings: Sequence[str] = ()
+) -> Entry:
     with tempfile.TemporaryDirectory(dir=votes.parent) as scratch:
         told = Path(scratch) / "ranking.json"
         inside = Path(scratch) / "temporary"
@@ -196,23 +207,25 @@ def run(votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, r
             "model" if uncertainty else "none",
             "--json",
         ]
+        for setting in settings:
+            command += ["--set", setting]
         screen, peaks = Screen(), Peaks()
         environment = os.environ | {"TMPDIR": str(inside), "COLUMNS": "200", "TERM": "xterm"}
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), _used_by_children()
         with told.open("w") as out:
             process = subprocess.Popen(command, stdout=out, stderr=screen.theirs, env=environment)
         watched = psutil.Process(process.pid)
         while process.poll() is None:
             peaks.look(watched, inside, screen.reading_ended is None)
             time.sleep(_SECONDS_BETWEEN_LOOKS)
-        ended = time.perf_counter()
+        ended, used = time.perf_counter(), _used_by_children() - used
         screen.close()
         if process.returncode:
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
         answer = json.loads(told.read_text())
     read = screen.reading_ended or ended
     return Entry(
-        model,
+        " ".join((model, *settings)),
         uncertainty,
         rows,
         len(truth.items),
@@ -223,10 +236,18 @@ def run(votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, r
         round(peaks.disk / 1e6),
         round(read - begun, 1),
         round(ended - read, 1),
+        round(used, 1),
+        round(_size(votes) / 1e6),
         screen.passes,
         round(_agreement(answer, truth), 4),
         answer["log_likelihood"],
     )
+
+
+def _used_by_children() -> float:
+    """Processor seconds of all child processes that have ended."""
+    found = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return found.ru_utime + found.ru_stime
 
 
 def _agreement(answer: Any, truth: Truth) -> float:
@@ -234,8 +255,11 @@ def _agreement(answer: Any, truth: Truth) -> float:
     return float(kendalltau([scores[name] for name in truth.items], truth.scores).statistic)
 
 
-def page(entries: Sequence[Entry], described: dict[str, Any], parquet: int) -> str:
+def page(entries: Sequence[Entry], described: dict[str, Any]) -> str:
+    """One line per run, and the growth of time and memory with the number of judgments if there are several."""
     head = (
+        "judgments",
+        "Parquet",
         "model",
         "uncertainty",
         "limit",
@@ -244,16 +268,19 @@ def page(entries: Sequence[Entry], described: dict[str, Any], parquet: int) -> s
         "temporary files",
         "reading",
         "fitting",
+        "processor time",
         "passes",
         "Kendall's τ to the truth",
         "log-likelihood",
     )
-    lines = [_line(head), _line(["---", "---", *["---:"] * (len(head) - 2)])]
+    lines = [_line(head), _line(["---:", "---:", "---", "---", *["---:"] * (len(head) - 4)])]
     for e in entries:
         peak = f"{e.peak_megabytes:,} MB" + ("" if e.within else " (**over**)")
         lines.append(
             _line(
                 (
+                    f"{e.judgments:,}",
+                    f"{e.parquet_megabytes / 1e3:.2f} GB",
                     e.model,
                     "yes" if e.uncertainty else "no",
                     f"{e.limit_megabytes:,} MB",
@@ -262,20 +289,47 @@ def page(entries: Sequence[Entry], described: dict[str, Any], parquet: int) -> s
                     f"{e.disk_megabytes:,} MB",
                     f"{e.reading_seconds:,.1f} s",
                     f"{e.fitting_seconds:,.1f} s",
+                    f"{e.processor_seconds:,.1f} s",
                     f"{e.passes}",
                     f"{e.kendall:.4f}",
                     f"{e.log_likelihood:.6f}",
                 )
             )
         )
-    first = entries[0]
+    first, sizes = entries[0], sorted({e.judgments for e in entries})
+    title = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
     return (
-        f"# {first.judgments:,} judgments on disk\n\n{sentence(described)}\n\n"
-        f"{first.items:,} items, {first.annotators:,} annotators, {parquet / 1e9:.2f} GB of Parquet. "
+        f"# {title} judgments on disk\n\n{sentence(described)}\n\n"
+        f"{first.items:,} items, {first.annotators:,} annotators. "
         "`crowdrank rank FOLDER --memory LIMIT --model MODEL`, the whole command; fitting ends with it.\n\n"
         + "\n".join(lines)
         + "\n"
+        + "".join(f"\n{line}" for line in growth(entries))
     )
+
+
+def growth(entries: Sequence[Entry]) -> list[str]:
+    """Exponents of time and peak memory by number of judgments, from the fewest to the most of each model."""
+    found = []
+    for kind in dict.fromkeys((e.model, e.uncertainty, e.limit_megabytes) for e in entries):
+        own = sorted(
+            (e for e in entries if (e.model, e.uncertainty, e.limit_megabytes) == kind), key=lambda e: e.judgments
+        )
+        few, many = own[0], own[-1]
+        if few.judgments == many.judgments:
+            continue
+        decades = math.log(many.judgments / few.judgments)
+
+        def exponent(name: str, few: Entry = few, many: Entry = many, decades: float = decades) -> str:
+            return f"{math.log(getattr(many, name) / max(getattr(few, name), 1e-9)) / decades:.2f}"
+
+        errors = "with" if kind[1] else "without"
+        found.append(
+            f"{kind[0]} {errors} uncertainty, from {few.judgments:,} to {many.judgments:,} judgments: reading grows "
+            f"with an exponent of {exponent('reading_seconds')}, fitting {exponent('fitting_seconds')}, processor time "
+            f"{exponent('processor_seconds')}, peak memory {exponent('peak_megabytes')}.\n"
+        )
+    return found
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -283,7 +337,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 @contextmanager
-def _scratch(named: Path | None) -> Iterator[Path]:
+def scratch_folder(named: Path | None) -> Iterator[Path]:
     """A folder that is emptied at the end."""
     if named is not None:
         named.mkdir(parents=True, exist_ok=True)
@@ -296,37 +350,52 @@ def _scratch(named: Path | None) -> Iterator[Path]:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rows", type=float, default=1e8)
+    options.add_argument("--rows", default="1e8", help="one number of judgments or several: 1e7,1e8,1e9")
     options.add_argument("--items", type=float, default=1e4)
     options.add_argument("--annotators", type=float, default=1e4)
     options.add_argument("--memory", default="4GB", help="one limit or several: 500MB,4GB")
     options.add_argument("--models", default=",".join(_MODELS))
+    options.add_argument("--set", dest="settings", action="append", default=[], help="a setting: estimation=joint")
     options.add_argument("--uncertainty", choices=("both", "no", "yes"), default="both")
     options.add_argument("--scratch", type=Path, help="where the Parquet and temporary files go")
     options.add_argument("--out", type=Path, default=_RESULTS)
+    options.add_argument("--name", default="large", help="of the result files")
     options.add_argument("--quick", action="store_true", help="a million judgments, printed only")
     given = options.parse_args()
-    rows = 1_000_000 if given.quick else int(given.rows)
+    sizes = [1_000_000] if given.quick else [int(float(size)) for size in given.rows.split(",")]
     described, truth = describe(), imagine(int(given.items), int(given.annotators))
     wanted = {"both": (False, True), "no": (False,), "yes": (True,)}[given.uncertainty]
     entries: list[Entry] = []
-    with _scratch(given.scratch) as folder:
-        votes = folder / "votes"
-        begun = time.perf_counter()
-        write(truth, rows, votes)
-        parquet = _size(votes)
-        print(f"{rows:,} judgments, {parquet / 1e9:.2f} GB of Parquet, in {time.perf_counter() - begun:.0f} s")
-        for memory in given.memory.split(","):
-            for model in given.models.split(","):
-                for uncertainty in wanted:
-                    entries.append(run(votes, truth, model, memory, uncertainty, rows))
-                    print(asdict(entries[-1]), flush=True)
-    if not given.quick:
-        content = {"machine": described, "parquet_bytes": parquet, "entries": [asdict(e) for e in entries]}
-        (given.out / "large.json").write_text(json.dumps(content, indent=2) + "\n")
-        (given.out / "large.md").write_text(page(entries, described, parquet))
-        record(Path(__file__), given.out, "large")
+    for rows in sizes:
+        with scratch_folder(given.scratch) as folder:
+            _check_disk(folder, rows)
+            votes = folder / "votes"
+            begun = time.perf_counter()
+            write(truth, rows, votes)
+            took = time.perf_counter() - begun
+            print(f"{rows:,} judgments, {_size(votes) / 1e9:.2f} GB of Parquet, in {took:.0f} s", flush=True)
+            for memory, model, uncertainty in product(given.memory.split(","), given.models.split(","), wanted):
+                entries.append(run(votes, truth, model, memory, uncertainty, rows, given.settings))
+                print(asdict(entries[-1]), flush=True)
+                if not given.quick:
+                    _keep(entries, described, given.out, given.name)
+    if given.quick:
+        print(page(entries, described))
     return 0 if all(entry.within for entry in entries) else 1
+
+
+def _check_disk(folder: Path, rows: int) -> None:
+    """Refuse to fill the disk: about 9 bytes of Parquet and 13 of codes per judgment."""
+    needed, free = 25 * rows, shutil.disk_usage(folder).free
+    if needed > free:
+        raise SystemExit(f"{rows:,} judgments need {needed / 1e9:.0f} GB in {folder}, {free / 1e9:.0f} GB are free.")
+
+
+def _keep(entries: Sequence[Entry], described: dict[str, Any], out: Path, name: str) -> None:
+    content = {"machine": described, "entries": [asdict(e) for e in entries]}
+    (out / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+    (out / f"{name}.md").write_text(page(entries, described))
+    record(Path(__file__), out, name)
 
 
 if __name__ == "__main__":

@@ -247,7 +247,8 @@ def read_delimited(
         table = _parse_in_python(text, columns) if text.scannable else _truncate_to_header(text, columns)
     notes = table.notes if text.has_header or header is False else (*table.notes, _NO_HEADER)
     frame = table.load(columns, None)
-    blank, again = _blank(frame), _repeats_header(frame, text)
+    first = frame.select(pl.nth(0).str.strip_chars()).to_series()
+    blank, again = _blank(frame, first), _repeats_header(frame, first, text)
     if found := int(np.count_nonzero(again)):
         notes = (*notes, f"{found:,} {'line repeats' if found == 1 else 'lines repeat'} the header; left out.")
     return replace(
@@ -260,10 +261,13 @@ def read_delimited(
     )
 
 
-def _repeats_header(frame: pl.DataFrame, text: _Text) -> BoolArray:
-    """Return which rows are the header again, as where files were put below each other."""
+def _repeats_header(frame: pl.DataFrame, first: pl.Series, text: _Text) -> BoolArray:
+    """Return which rows are the header again, as where files were put below each other.
+
+    `first` is the first column without spaces around its cells. The others are compared only if it repeats its name.
+    """
     names = text.header()
-    if not text.has_header or sum(map(bool, names)) < 2:
+    if not text.has_header or sum(map(bool, names)) < 2 or not (first.fill_null("") == names[0]).any():
         return np.zeros(frame.height, bool)
     same = (pl.nth(n).fill_null("").str.strip_chars() == name for n, name in enumerate(names))
     return frame.select(pl.all_horizontal(same)).to_series().to_numpy()
@@ -300,11 +304,13 @@ def _open(data: bytes, name: str, prefer: str, header: bool | None, max_scan_byt
     return _Text(name, body, delimiter, skipped, named, len(body) <= max_scan_bytes, titles)
 
 
-def _blank(frame: pl.DataFrame) -> BoolArray:
-    """Return which rows are empty lines, or lines of spaces."""
-    first = (pl.nth(0).str.strip_chars() == "").fill_null(True)
+def _blank(frame: pl.DataFrame, first: pl.Series) -> BoolArray:
+    """Return which rows are empty lines, or lines of spaces. `first` is the first column without spaces around it."""
+    empty = (first == "").fill_null(True)
+    if not empty.any():
+        return np.zeros(frame.height, bool)
     rest = [pl.nth(n).is_null() for n in range(1, frame.width)]
-    return frame.select(pl.all_horizontal(first, *rest)).to_series().to_numpy()
+    return frame.select(pl.all_horizontal(empty, *rest)).to_series().to_numpy()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -203,7 +204,12 @@ class SolverSettings(Protocol):
 
 
 def model_settings(model: Model) -> dict[str, Any]:
-    return {entry.name: getattr(model, entry.name) for entry in fields(model)}
+    return {name: getattr(model, name) for name in _setting_names(type(model))}
+
+
+@cache
+def _setting_names(kind: type[Model]) -> tuple[str, ...]:
+    return tuple(entry.name for entry in fields(kind))
 
 
 def require_kind(kind: type[Kind], judgments: object, model: Model) -> Kind:

@@ -40,6 +40,7 @@ from crowdrank.models.crowd.encoding import (
     sampled_log_likelihoods,
     weight_by_annotator,
 )
+from crowdrank.models.crowd.few_answers import FewAnswers, FewCurvature, with_few_answers
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, VARIANCE_BT, sigmoid
 from crowdrank.models.crowd.objective import Curvature, Layout, Objective
 from crowdrank.models.crowd.priors import PERFECT_LOGIT, Priors, quality_constraints
@@ -74,8 +75,16 @@ class MapEstimate:
 
     @property
     def curvature(self) -> Curvature:
-        assert isinstance(self.found.evaluation.curvature, Curvature)
-        return self.found.evaluation.curvature
+        found = self.found.evaluation.curvature
+        whole = found.whole if isinstance(found, FewCurvature) else found
+        assert isinstance(whole, Curvature)
+        return whole
+
+    @property
+    def log_likelihood(self) -> float:
+        """Log-likelihood of the judgments."""
+        found = self.found.evaluation.curvature
+        return found.log_likelihood if isinstance(found, FewCurvature) else self.curvature.derivatives.value
 
     @cached_property
     def parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -150,7 +159,7 @@ def build_crowd_ranking(
         model,
         estimate.comparisons,
         estimate.parts[0],
-        log_likelihood=estimate.curvature.derivatives.value,
+        log_likelihood=estimate.log_likelihood,
         convergence=Convergence(found.converged, found.steps, found.distance),
         measure=estimate.uncertainty if refit is None else calibrated,
     )
@@ -229,16 +238,17 @@ def fit_map(
     priors = replace(priors, constraints=quality_constraints(known, formula, gold_annotator, weight))
     objective = Objective(shards, layout, formula, priors)
     starts = StartingValues(comparisons, objective, options, table.rows, model.tolerance).candidates(start, solver)
-    best = _best_of_starts(model, objective, starts, solver)
+    maximised = with_few_answers(objective) if solver == "joint" else objective
+    best = _best_of_starts(model, maximised, starts, solver)
     if start == "several" and formula in (CROWD_BT, CROWD_BT_PROBIT):
         flipped = flipped_if_better(objective, best.parameters, comparisons, known)
         if flipped is not None:
-            best = _best_of_starts(model, objective, [flipped], solver)
+            best = _best_of_starts(model, maximised, [flipped], solver)
     return MapEstimate(best, objective, comparisons, model.seed)
 
 
 def _best_of_starts(
-    model: SolverSettings, objective: Objective, starts: list[FloatArray], solver: Solver
+    model: SolverSettings, objective: Objective | FewAnswers, starts: list[FloatArray], solver: Solver
 ) -> OptimizeResult:
     """Solve roughly from every start; continue from the one with the highest predicted maximum."""
     if len(starts) == 1:
@@ -262,7 +272,7 @@ def _predicted_maximum(found: OptimizeResult) -> float:
 
 
 def _solve(
-    objective: Objective,
+    objective: Objective | FewAnswers,
     start: FloatArray,
     solver: Solver,
     tolerance: float,
@@ -270,6 +280,7 @@ def _solve(
     evaluation: Evaluation | None = None,
 ) -> OptimizeResult:
     if solver == "alternating":
+        assert isinstance(objective, Objective)
         return coordinate_ascent(objective, start, tolerance=tolerance, max_steps=max_steps)
     if solver == "conjugate-gradients":
         steps = _CG_STEPS * max_steps

@@ -167,6 +167,9 @@ def _log_precision(precision: float) -> float:
     return float(np.log(precision))
 
 
+_NO_PAIRS = PairCurvatures(_NO_CODES, _NO_CODES, _NO_VALUES)
+
+
 @dataclass(frozen=True)
 class LogPrior:
     """The log density of all priors at some parameters.
@@ -219,6 +222,9 @@ class Priors:
     def evaluate(self, scores: FloatArray, logits: FloatArray, feature_weights: FloatArray, formula: int) -> LogPrior:
         value, gradient, curvature = self._of_scores(scores, formula)
         logit_value, logit_gradient, logit_curvature = self._of_logits(logits)
+        if not feature_weights.size and not self.constraints:
+            both = np.concatenate((gradient, logit_gradient)), np.concatenate((curvature, logit_curvature))
+            return LogPrior(value + logit_value, *both, _NO_PAIRS)
         constraint = self.constraints.evaluate(logits)
         size = feature_weights.size
         weight_curvature = np.zeros(size) if self.feature_weight is None else np.full(size, self.feature_weight**-2.0)
