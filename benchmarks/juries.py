@@ -3,7 +3,7 @@
 python benchmarks/juries.py                           everything, written to results/juries.md
 python benchmarks/juries.py --only gold --draws 3     one section, printed only
 
-65 language models with prompts judge 207 instances of two answers with an objective truth, in both orders. The sections:
+65 language models with prompts judge 207 instances of two answers with an objective truth, in both orders. Sections:
 
 gold       all judges, with gold answers drawn at random; they are not counted
 resamples  all judges without gold, on bootstrap resamples of the instances
@@ -184,8 +184,8 @@ def main() -> None:
         text += "\n".join(["", f"## {title}", "", *section(votes, seeds), ""])
     text += (
         "\nShare of instances in the right order, of 207 with an objective truth, less those that are gold; mean ± "
-        f"standard error over {given.draws} draws (seeds {seeds[0]} to {seeds[-1]}), and the lowest. *Unreliable judges* "
-        "are right on less than half of the instances; their number is the sum over draws. "
+        f"standard error over {given.draws} draws (seeds {seeds[0]} to {seeds[-1]}), and the lowest. *Unreliable "
+        "judges* are right on less than half of the instances; their number is the sum over draws. "
         f"Made by `benchmarks/juries.py` in {time.monotonic() - begin:.0f} s.\n"
     )
     print(text)
