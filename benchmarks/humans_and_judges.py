@@ -163,7 +163,7 @@ def measure(
 
 
 _WEIGHTS = np.linspace(0, 1, 101)
-_DISCREPANCIES = (0.05, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4)
+_DISCREPANCIES = (0.05, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5)
 
 
 def hindsight(humans: cr.Comparisons, name: str, judge: cr.Comparisons, counts: Sequence[int], seeds: range) -> str:
