@@ -162,6 +162,48 @@ def measure(
     return found
 
 
+_WEIGHTS = np.linspace(0, 1, 101)
+_DISCREPANCIES = (0.05, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5)
+
+
+def hindsight(humans: cr.Comparisons, name: str, judge: cr.Comparisons, counts: Sequence[int], seeds: range) -> str:
+    """How well any fixed weight of a judge could do: chosen with the held-out votes, which nobody has in practice."""
+    own = cr.BradleyTerry().fit(judge).scores
+    table: dict[str, list[str]] = {}
+    for count in counts:
+        learnt, means, fixed = [], [], []
+        for seed in seeds:
+            order = np.random.default_rng(seed).permutation(len(humans))
+            drawn, rest = humans.take(order[:count]), cr.BradleyTerry().fit(humans.take(order[count:])).scores
+            alone = cr.BradleyTerry().fit(drawn).scores
+            votes, people = combine(drawn, {name: judge})
+
+            def tau(scores: Vector, rest: Vector = rest) -> float:
+                return kendall_correlation(scores, rest)
+
+            fits = [
+                cr.CommensurateBT(discrepancy=value).fit(votes, side_information=people).scores
+                for value in ("auto", *_DISCREPANCIES)
+            ]
+            learnt.append(tau(fits[0]))
+            fixed.append([tau(scores) for scores in fits[1:]])
+            means.append([tau(weight * alone + (1 - weight) * own) for weight in _WEIGHTS])
+        by_weight, by_discrepancy = np.array(means), np.array(fixed)
+        best, closest = int(by_weight.mean(axis=0).argmax()), int(by_discrepancy.mean(axis=0).argmax())
+        share = int(np.argmin(np.abs(_WEIGHTS - count / (count + _HAND))))
+        cells = {
+            PRIOR: mean(learnt),
+            "the same, best fixed discrepancy": mean(by_discrepancy[:, closest]),
+            f"mean, weight n / (n + {_HAND:,})": mean(by_weight[:, share]),
+            "mean, best fixed weight": mean(by_weight[:, best]),
+            "mean, best weight of each draw": mean(by_weight.max(axis=1)),
+        }
+        for line, cell in cells.items():
+            table.setdefault(line, []).append(cell)
+    text = [f"Kendall's τ with {name}, compared with weights that are chosen with the held-out votes:", ""]
+    return "\n".join([*text, *head("method", counts), *(row((line, ""), found) for line, found in table.items())])
+
+
 def real(judges: Mapping[str, cr.Comparisons]) -> dict[str, cr.Comparisons]:
     return {name: votes for name, votes in judges.items() if name != COINS and not name.endswith("reversed")}
 
@@ -241,6 +283,8 @@ def main() -> None:
                 for entry in measure(humans, judges, count, seed, given.pooled)
             ]
             parts.append(page(source.name, entries))
+            first, seeds = source.judges[0], range(given.first_seed, given.first_seed + given.draws)
+            parts.append(hindsight(humans, first, judges[first], given.votes or source.votes, seeds) + "\n")
     text = "# Humans and judges\n\n" + "\n".join(parts)
     text += (
         f"\nColumns are numbers of human votes, drawn at random {given.draws} times (seeds {given.first_seed} to "

@@ -9,7 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import crowdrank as cr
 from crowdrank.simulation import crowd_bt, factor_crowd, list_crowd
+from tests.models.jury.simulated import jury
 
 CITIES = Path(__file__).parents[2] / "examples" / "cities"
 VOTES = CITIES / "votes.csv"
@@ -35,6 +37,18 @@ def test_gold_adds_the_accuracy_of_each(crowdrank):
     _, out, _ = crowdrank("compare", VOTES, *FEW, "--folds", 2, "--gold", CITIES / "gold.csv")
     assert "accuracy" in out
     assert re.search(r"Note: Against gold, crowd-bt orders 9\d\.\d% of the pairs correctly", out)
+
+
+def test_people_say_whose_answers_are_predicted(crowdrank, tmp_path):
+    votes, _ = jury(questions=10)
+    cr.io.write_table(votes.to_frame(), tmp_path / "votes.csv")
+    kinds = [f"{name},{'human' if name == 'good0' else 'llm'}" for name in votes.annotators]
+    (tmp_path / "people.csv").write_text("\n".join(["annotator,kind", *kinds]) + "\n")
+    options = ("--people", tmp_path / "people.csv", "--models", "crowd-bt", "--folds", 2)
+    code, out, _ = crowdrank("compare", tmp_path / "votes.csv", *options)
+    assert code == 0
+    assert "2 folds: 20 by judgment." in out
+    assert "Only the humans' answers were predicted, because the ranking is theirs." in out
 
 
 def test_machines_are_told_all(crowdrank):

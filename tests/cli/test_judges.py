@@ -38,6 +38,19 @@ def test_the_audit_is_shown_and_written(crowdrank, files):
     assert "<script" not in page.read_text()
 
 
+def test_a_narrow_terminal_shows_prices_in_full(crowdrank, files, monkeypatch):
+    known = ("--people", files / "people.csv", "--gold-pairs", files / "gold.csv")
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = crowdrank("judges", files / "votes.csv", *known).out
+    monkeypatch.setenv("COLUMNS", "120")
+    wide = crowdrank("judges", files / "votes.csv", *known).out
+    for shown in (narrow, wide):
+        assert "per correct" in shown
+    rows = [next(line for line in shown.splitlines() if line.startswith("copy")) for shown in (narrow, wide)]
+    assert rows[0].split()[-1] == rows[1].split()[-1]
+    assert len(rows[0]) <= 80 < len(rows[1])
+
+
 def test_gold_and_humans_are_shown_together(crowdrank, files):
     (files / "people.csv").write_text("annotator,kind\nright,human\nsided,llm\n")
     known = ("--people", files / "people.csv", "--gold-pairs", files / "gold.csv", "--report", files / "judges.html")

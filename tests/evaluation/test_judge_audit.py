@@ -97,6 +97,15 @@ def test_without_both_orders_there_are_no_flips(truth):
     assert frame["flips"].null_count() == 2
 
 
+def test_the_only_human_is_the_reference_and_no_independent_judge(truth):
+    copied = noisy(truth, 0.3, 6)
+    people = {"ann": AnnotatorDetails(kind="human"), **{f"m{k}": AnnotatorDetails(kind="llm") for k in range(3)}}
+    audit = cr.audit_judges(votes_of({"ann": truth, "m0": copied, "m1": copied, "m2": copied}), people=people)
+    assert [audit.judges[n] for n in audit.compared] == ["m0", "m1", "m2"]
+    assert audit.n_effective == pytest.approx(1.0)
+    assert any("The 3 judges share errors and are worth only 1.0" in note for note in audit.notes())
+
+
 def test_copies_of_one_judge_count_as_one(truth):
     copied = noisy(truth, 0.3, 6)
     alone = {f"alone{k}": noisy(truth, 0.3, 20 + k) for k in range(6)}

@@ -234,6 +234,13 @@ def test_the_worth_of_several_judges_is_not_said_to_be_less_than_that_of_one():
     )
 
 
+def test_the_weight_of_a_judge_beside_others_does_not_make_it_one_in_reverse():
+    together = HumanVoteEquivalent(("a", "b"), Interval(5000, 2500, 9000), np.array([-0.1, 1.0]), True)
+    assert not any("against the humans" in note for note in describe_equivalents(together))
+    alone = HumanVoteEquivalent(("a",), Interval(500, 250, 900), np.array([-0.9]), True)
+    assert "a answers against the humans" in describe_equivalents(alone)[-1]
+
+
 def test_ten_human_votes_do_not_show_what_a_judge_is_worth():
     ranking = fit(crowd(0, humans=10)[0])
     assert ranking.parameters["worth_low[gpt]"] == 0

@@ -9,6 +9,7 @@ from crowdrank import AnnotatorDetails
 from crowdrank.evaluation import compare_models, verdicts
 from crowdrank.models.selection import default_model
 from tests.models.jury.simulated import gold_pairs, graded_gold, graded_jury, jury, share_right
+from tests.models.test_tastes import crowd
 
 
 def llm(votes, **kinds):
@@ -27,6 +28,22 @@ def test_one_order_needs_to_be_told():
     assert default_model(votes, people=llm(votes)).name == "jury"
     assert default_model(votes, people=llm(votes, good0="human")).name != "jury"
     assert default_model(votes, gold=True).name == "jury"
+
+
+def test_gold_decides_among_humans_and_language_models_who_err_together():
+    votes, truth = jury()
+    people = llm(votes, good0="human")
+    ranking = cr.rank(votes, people=people, gold_pairs=gold_pairs(truth, 12), uncertainty="none")
+    assert ranking.model == "jury"
+    assert share_right(ranking, truth) > 0.85
+
+
+def test_gold_pairs_of_a_crowd_with_two_camps_are_used():
+    votes, _, scores = crowd((18, 12), likeness=0.0)
+    order = [str(votes.items.labels[n]) for n in np.argsort(-scores[0])]
+    ranking = cr.rank(votes, gold_pairs=[(order[0], order[-1])], uncertainty="none")
+    assert ranking.model == "crowd-bt"
+    assert any("two camps" in note for note in ranking.notes)
 
 
 def test_ordinary_crowds_are_no_jury_even_with_gold():
@@ -69,6 +86,15 @@ def test_rank_warns_of_shared_errors_whatever_the_model():
     assert "camps" not in notes
 
 
+def test_rank_warns_of_shared_errors_if_language_models_saw_one_order():
+    votes, _ = jury(orders=("first",))
+    told, untold = (cr.rank(votes, model="crowd-bt", people=p, uncertainty="none") for p in (llm(votes), None))
+    assert "independent ones. crowd-bt assumes that judges are independent: use jury." in " ".join(told.notes)
+    assert "use jury" not in " ".join(untold.notes)
+    mixed = cr.rank(votes, model="crowd-bt", people=llm(votes, good0="human"), uncertainty="none")
+    assert "use commensurate-bt." in " ".join(mixed.notes)
+
+
 def test_compare_recommends_jury_and_says_why():
     votes, _ = jury(questions=40)
     found = compare_models(votes, ["bradley-terry", "factor-bt"], folds=2).recommendation
@@ -76,9 +102,37 @@ def test_compare_recommends_jury_and_says_why():
     assert "share errors" in found.notes[0]
 
 
+def test_compare_is_told_who_is_a_language_model():
+    votes, _ = jury(orders=("first",), questions=40)
+    assert compare_models(votes, ["bradley-terry", "crowd-bt"], folds=2).recommendation.model != "jury"
+    found = compare_models(votes, ["bradley-terry", "crowd-bt"], people=llm(votes), folds=2).recommendation
+    assert found.model == "jury"
+    assert "share errors" in found.notes[0]
+
+
+def test_compare_predicts_humans_if_the_ranking_is_theirs():
+    votes, _ = jury(questions=40)
+    people = llm(votes, good0="human", good1="human", good2="human")
+    found = compare_models(votes, ["crowd-bt"], people=people, folds=4)
+    assert found.recommendation.default == "commensurate-bt"
+    assert found.answers == {"judgment": 240, "annotator": 240}  # of 3 humans on 40 questions in both orders
+    by_humans, by_all = (found[name].agreement["judgment"].mean.value for name in ("commensurate-bt", "crowd-bt"))
+    assert by_humans > by_all
+    assert any("Only the humans' answers were predicted" in note for note in found.recommendation.notes)
+
+
+def test_compare_does_not_hold_out_the_only_human():
+    votes, _ = jury(questions=40)
+    found = compare_models(votes, ["crowd-bt"], people=llm(votes, good0="human"), folds=2)
+    assert found.answers == {"judgment": 80}
+    assert "commensurate-bt" in [score.model for score in found.models]
+
+
 def test_no_judge_is_reliable_for_agreeing_with_the_wrong_ones():
     votes, truth = jury()
     assert "reliable" not in verdicts(votes).verdict
+    mixed = cr.SideInformation(people=llm(votes, good0="human"))
+    assert "reliable" not in verdicts(votes, side_information=mixed).verdict
     found = verdicts(votes, side_information=cr.SideInformation(gold=gold_pairs(truth, 15)))
     reliable = {
         str(name) for name, verdict in zip(found.annotators, found.verdict, strict=True) if verdict == "reliable"

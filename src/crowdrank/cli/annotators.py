@@ -159,16 +159,17 @@ def _sentences(prepared: PreparedData, ranking: Ranking) -> tuple[str, str]:
     from crowdrank.pipeline import describe_side_information
     from crowdrank.reports import facts
 
-    notes = (describe_side_information(prepared), *_shared_errors(ranking, prepared.judgments))
+    notes = (describe_side_information(prepared), *_shared_errors(ranking, prepared))
     headline = f"{facts(prepared.judgments)}. Estimated by {prepared.choice.name}."
     return headline, "\n".join(filter(None, notes))
 
 
-def _shared_errors(ranking: Ranking, judgments: Judgments) -> list[str]:
+def _shared_errors(ranking: Ranking, prepared: PreparedData) -> list[str]:
     """The warning that the judges share errors."""
     from crowdrank.models.selection import shared_error_notes
 
-    notes = ranking.notes if ranking.model == "jury" else shared_error_notes(judgments)
+    judged = ranking.model == "jury"
+    notes = ranking.notes if judged else shared_error_notes(prepared.judgments, prepared.people)
     return [with_flags(note) for note in notes if "share errors" in note]
 
 

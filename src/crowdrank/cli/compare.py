@@ -48,6 +48,7 @@ def compare(
     ] = None,
     folds: Annotated[int, typer.Option(help="Number of cross-validation folds.", rich_help_panel=MODEL)] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the split into folds.", min=0, rich_help_panel=MODEL)] = 0,
+    people: options.People = None,
     gold: options.Gold = None,
     gold_columns: options.GoldTable = None,
     wide: options.Wide = False,
@@ -55,8 +56,9 @@ def compare(
     as_json: options.Json = False,
 ) -> None:
     """Compare models on these judgments by cross-validation, and recommend one."""
+    from crowdrank.data import people_from_names
     from crowdrank.evaluation import compare_models
-    from crowdrank.io import read_with_report, write_table
+    from crowdrank.io import read_people, read_with_report, write_table
     from crowdrank.pipeline import load_gold
     from crowdrank.reports import facts
 
@@ -73,12 +75,14 @@ def compare(
             header=header,
             features=[name for name in wanted if name != "position"],
         )
+    who = people_from_names(map(str, judgments.annotators)) if people is None else read_people(people)
     with progress_bar("Fitting") as show:
         found = compare_models(
             judgments,
             None if models is None else parse_names(models),
             gold=known,
             features=wanted or None,
+            people=who,
             folds=folds,
             seed=seed,
             on_progress=lambda name, done, total: show(done, total, name),

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from crowdrank.evaluation import JudgeAudit
 
 
+# Columns of the terminal from which κ is shown with its interval.
+_FULL_WIDTH = 100
+
 # The options.
 
 Files = Annotated[
@@ -119,7 +122,7 @@ def _show(audit: JudgeAudit, top: int, wide: bool, paths: list[Path | None]) -> 
     for note in audit.notes():
         screen.print(note, style="yellow")
     screen.print()
-    screen.print(_table(audit, top))
+    screen.print(_table(audit, top, narrow=screen.width < _FULL_WIDTH))
     if len(biases := audit.clear_biases()):
         screen.print("\nBiases in log odds whose interval does not contain 0:\n")
         screen.print(_bias_table(biases.head(top)))
@@ -133,7 +136,8 @@ def _show(audit: JudgeAudit, top: int, wide: bool, paths: list[Path | None]) -> 
     print_written(paths)
 
 
-def _table(audit: JudgeAudit, top: int) -> Table:
+def _table(audit: JudgeAudit, top: int, narrow: bool) -> Table:
+    """The judges, those at the top and at the bottom; κ without intervals if the terminal is narrow."""
     from rich.table import Table
 
     from crowdrank.reports import label, number_column
@@ -157,7 +161,7 @@ def _table(audit: JudgeAudit, top: int) -> Table:
             if n == top:
                 table.add_row(f"… {len(frame) - 2 * top:,} more …")
             continue
-        table.add_row(label(row["annotator"]), f"{row['votes']:,}", *(_cell(row, name) for name in shown))
+        table.add_row(label(row["annotator"]), f"{row['votes']:,}", *(_cell(row, name, narrow) for name in shown))
     return table
 
 
@@ -176,14 +180,14 @@ def _bias_table(biases: DataFrame) -> Table:
     return table
 
 
-def _cell(row: dict[str, Any], name: str) -> str:
+def _cell(row: dict[str, Any], name: str, narrow: bool) -> str:
     value = row[name]
     if value is None:
         return ""
     if name == "price_per_correct":
         return f"{value:.3g}"
     low, high = row[f"{name}_low"], row[f"{name}_high"]
-    if name in ("agreement", "kappa") and low is not None:
+    if (name == "agreement" or (name == "kappa" and not narrow)) and low is not None:
         return f"{value:.2f} ({low:.2f}–{high:.2f})"
     return f"{value:.2f}"
 

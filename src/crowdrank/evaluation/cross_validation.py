@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
 from crowdrank.errors import CrowdrankError, SettingError, muted_warnings
 from crowdrank.models import name_of
@@ -177,21 +177,38 @@ class HeldOutPredictions:
             found.pop(name, None)
 
 
-def make_folds(judgments: Judgments, by: HoldOut, folds: int, seed: int, limit: int | None = None) -> list[Fold]:
-    """Split judgments, or whole annotators, into folds; return only the first `limit` of them if given."""
+def make_folds(
+    judgments: Judgments,
+    by: HoldOut,
+    folds: int,
+    seed: int,
+    limit: int | None = None,
+    predicted: BoolArray | None = None,
+) -> list[Fold]:
+    """Split judgments, or whole annotators, into folds.
+
+    Only the first `limit` folds are returned, if it is given. Only the `predicted` judgments are to be predicted, and
+    every fit knows some of them.
+    """
     units = len(judgments.annotators) if by == "annotator" else len(judgments)
     rows: Any = judgments  # folds_of only counts rows and annotators, which all kinds of judgments have
     count = min(folds, units)
     fold = assign_folds(rows, count, by, np.random.default_rng(seed))
+    tested = fold if predicted is None else np.where(predicted, fold, -1)
     parts = [
-        Fold(judgments.take(np.flatnonzero(fold != n)), _decided_pairs(judgments.take(np.flatnonzero(fold == n))))
+        Fold(judgments.take(np.flatnonzero(fold != n)), _decided_pairs(judgments.take(np.flatnonzero(tested == n))))
         for n in range(count if limit is None else limit)
+        if predicted is None or predicted[fold != n].any()
     ]
     return [part for part in parts if len(part.test) and len(part.train)]
 
 
 def predict_held_out(
-    models: Mapping[str, Any], folds: list[Fold], left_out: dict[str, str], on_fit: Callable[[str], None]
+    models: Mapping[str, Any],
+    folds: list[Fold],
+    left_out: dict[str, str],
+    on_fit: Callable[[str], None],
+    known: SideInformation | None = None,
 ) -> HeldOutPredictions:
     """Fit each model without each fold and predict the fold; record the reason for models that fail in `left_out`."""
     weight = np.concatenate([fold.test.weights for fold in folds])
@@ -200,12 +217,17 @@ def predict_held_out(
         for name, model in models.items():
             if name not in left_out:
                 try:
-                    _predict_fold(name, model, fold, found)
+                    _predict_fold(name, model, fold, found, known)
                 except CrowdrankError as error:
                     left_out[name] = str(error)
                     found.drop(name)
             on_fit(name)
     return found
+
+
+def knows_people(model: Model) -> bool:
+    """Whether it makes a difference to a model who is human and who is a language model."""
+    return model.accepts_people or model.accepts_side_information
 
 
 def fit_quietly(
@@ -217,9 +239,9 @@ def fit_quietly(
     return ranking, ranking.convergence.converged
 
 
-def _predict_fold(name: str, model: Any, fold: Fold, found: HeldOutPredictions) -> None:
+def _predict_fold(name: str, model: Any, fold: Fold, found: HeldOutPredictions, known: SideInformation | None) -> None:
     start = time.perf_counter()
-    ranking, converged = fit_quietly(model, fold.train)
+    ranking, converged = fit_quietly(model, fold.train, known if knows_people(model) else None)
     test = fold.test
     if hasattr(model, "predict"):
         with np.errstate(divide="ignore"):

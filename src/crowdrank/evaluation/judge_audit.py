@@ -179,7 +179,8 @@ class JudgeAudit:
     correlation : array, shape (judges, judges)
         Correlation of errors; NaN where it is unknown.
     n_effective : float
-        The number of judges with independent errors that these amount to; NaN without gold and humans.
+        The number of judges with independent errors that those with known errors (`compared`) amount to; NaN without
+        gold and humans.
     juries : tuple of CandidateJury
         The best juries of growing size.
     recommended : CandidateJury or None
@@ -211,6 +212,12 @@ class JudgeAudit:
         """
         return self.table
 
+    @property
+    def compared(self) -> list[int]:
+        """Positions in `judges` of those who answered a pair with an answer of the reference."""
+        asked = set(self.table.filter(pl.col("pairs") > 0)["annotator"])
+        return [n for n, name in enumerate(self.judges) if name in asked]
+
     def notes(self) -> list[str]:
         """What stands out, in sentences."""
         sentences = []
@@ -221,9 +228,9 @@ class JudgeAudit:
             )
         elif self.n_reference < _MIN_PAIRS:
             sentences.append(f"Only {self.n_reference:,} pairs have an answer from {REFERENCES[self.reference]}.")
-        if self.n_effective < _SHARED_ERRORS * len(self.judges):
+        if self.n_effective < _SHARED_ERRORS * len(self.compared):
             sentences.append(
-                f"The {len(self.judges):,} judges share errors and are worth only {self.n_effective:.1f} independent "
+                f"The {len(self.compared):,} judges share errors and are worth only {self.n_effective:.1f} independent "
                 "ones. Where they agree, their majority may be wrong."
             )
         poor = self.table.filter(pl.col("agreement_high") < 0.5)["annotator"].to_list()
@@ -331,10 +338,16 @@ def audit_judges(
         biases=judge_biases(votes, known_people, features=features, level=level),
         alpha=_alphas(answers.sign, human, np.array([who.kind == "llm" for who in details]), level, seed),
         correlation=correlation,
-        n_effective=effective_number(correlation, shared) if independent else float("nan"),
+        n_effective=_effective(correlation, shared) if independent else float("nan"),
         juries=juries,
         recommended=recommend_jury(juries),
     )
+
+
+def _effective(correlation: FloatArray, shared: IntArray) -> float:
+    """The effective number of the judges whose errors are known: the only human is the reference, for example."""
+    compared = np.flatnonzero(np.diag(shared))
+    return effective_number(correlation[np.ix_(compared, compared)], shared[np.ix_(compared, compared)])
 
 
 def _references(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crowdrank.arrays import FloatArray
-from crowdrank.data import Comparisons, Judgments
+from crowdrank.arrays import BoolArray, FloatArray
+from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, SideInformation
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation.cross_validation import (
     Estimate,
@@ -19,6 +19,7 @@ from crowdrank.evaluation.cross_validation import (
     HoldOut,
     PairedScore,
     fit_quietly,
+    knows_people,
     make_folds,
     paired_scores,
     predict_held_out,
@@ -26,6 +27,7 @@ from crowdrank.evaluation.cross_validation import (
 from crowdrank.evaluation.gold import Evaluation, Gold, accuracy_gains, evaluate_all
 from crowdrank.evaluation.recommendation import Candidates, Recommendation, recommend, select_candidates
 from crowdrank.models.base import model_settings
+from crowdrank.models.commensurate.judge_scores import find_sources
 from crowdrank.results import Ranking
 from crowdrank.results.parts import Tabular
 
@@ -150,6 +152,7 @@ def compare_models(
     *,
     gold: Gold | None = None,
     features: Sequence[str] | None = None,
+    people: Mapping[str, AnnotatorDetails] | None = None,
     folds: int = 5,
     quick: bool = False,
     seed: int = 0,
@@ -167,6 +170,9 @@ def compare_models(
         True values of items: adds metrics against them.
     features : sequence of str, optional
         Features for models that take them into account.
+    people : mapping from annotator to AnnotatorDetails, optional
+        Which annotators are human and which are language models. If there are both, only humans' answers are
+        predicted, because the ranking is theirs.
     folds : int, default 5
         Number of folds.
     quick : bool, default False
@@ -191,14 +197,17 @@ def compare_models(
         raise SettingError(f"folds must be at least 2, got {folds}.")
     if len(judgments) < MIN_JUDGMENTS:
         raise DataError(f"Comparing models needs at least {MIN_JUDGMENTS} judgments; got {len(judgments)}.")
-    candidates = select_candidates(judgments, models, features, quick=quick)
-    held_out = _held_out_folds(judgments, folds, quick, seed)
+    candidates = select_candidates(judgments, models, features, people=people, quick=quick)
+    known = SideInformation(people=people) if people else None
+    humans = _human_rows(judgments, known) if candidates.predicts_humans else None
+    held_out = _held_out_folds(judgments, folds, quick, seed, humans)
     progress = _ProgressCounter(on_progress, len(candidates) * (sum(map(len, held_out.values())) + (gold is not None)))
     predictions = {
-        by: predict_held_out(candidates.models, parts, candidates.left_out, progress) for by, parts in held_out.items()
+        by: predict_held_out(candidates.models, parts, candidates.left_out, progress, known)
+        for by, parts in held_out.items()
     }
     _require_two_models(candidates)
-    evaluations = {} if gold is None else _evaluations(judgments, candidates, gold, seed, progress)
+    evaluations = {} if gold is None else _evaluations(judgments, candidates, gold, seed, progress, known)
     return _comparison(judgments, candidates, predictions, evaluations, folds)
 
 
@@ -225,11 +234,21 @@ class _ProgressCounter:
             self.report(name, self.done, self.total)
 
 
-def _held_out_folds(judgments: Judgments, folds: int, quick: bool, seed: int) -> dict[HoldOut, list[Fold]]:
+def _human_rows(judgments: Judgments, known: SideInformation | None) -> BoolArray:
+    """The rows that are humans' answers."""
+    # otherwise the default model would be another
+    assert known is not None
+    assert isinstance(judgments, Comparisons)
+    return find_sources(judgments, known.encode(judgments).people).human
+
+
+def _held_out_folds(
+    judgments: Judgments, folds: int, quick: bool, seed: int, predicted: BoolArray | None
+) -> dict[HoldOut, list[Fold]]:
     limit = 1 if quick and len(judgments) > _MANY_JUDGMENTS else None
-    held_out: dict[HoldOut, list[Fold]] = {"judgment": make_folds(judgments, "judgment", folds, seed, limit)}
+    held_out: dict[HoldOut, list[Fold]] = {"judgment": make_folds(judgments, "judgment", folds, seed, limit, predicted)}
     if not quick and judgments.annotator is not None and len(judgments.annotators) > 1:
-        held_out["annotator"] = make_folds(judgments, "annotator", folds, seed)
+        held_out["annotator"] = make_folds(judgments, "annotator", folds, seed, predicted=predicted)
     held_out = {by: parts for by, parts in held_out.items() if parts}
     if not held_out:
         raise DataError("The held-out judgments contain no ordered pair, so models cannot be scored.")
@@ -237,12 +256,17 @@ def _held_out_folds(judgments: Judgments, folds: int, quick: bool, seed: int) ->
 
 
 def _evaluations(
-    judgments: Judgments, candidates: Candidates, gold: Gold, seed: int, progress: _ProgressCounter
+    judgments: Judgments,
+    candidates: Candidates,
+    gold: Gold,
+    seed: int,
+    progress: _ProgressCounter,
+    known: SideInformation | None,
 ) -> dict[str, tuple[Evaluation, Estimate]]:
     rankings: dict[str, Ranking] = {}
     for name, model in candidates.models.items():
         if name not in candidates.left_out:
-            rankings[name] = fit_quietly(model, judgments)[0]
+            rankings[name] = fit_quietly(model, judgments, known if knows_people(model) else None)[0]
         progress(name)
     gains = accuracy_gains(rankings, gold, candidates.baseline, np.random.default_rng(seed))
     return {name: (evaluation, gains[name]) for name, evaluation in evaluate_all(rankings, gold).items()}
@@ -278,7 +302,7 @@ def _comparison(
     main = (log_likelihood if by_likelihood else agreement)[by]
     scores.sort(key=lambda s: (-_mean(main.get(s.model)), -_mean(agreement[by].get(s.model)), s.model))
     parts = found.log_likelihood if by_likelihood else found.agreement
-    values = {name: np.concatenate(part) for name, part in parts.items()}
+    values = {name: np.concatenate(part) for name, part in parts.items() if name not in candidates.left_out}
     return ModelComparison(
         models=tuple(scores),
         left_out=candidates.left_out,

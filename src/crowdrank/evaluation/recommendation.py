@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
+from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, Rankings, Ratings
 from crowdrank.data.features import POSITION
 from crowdrank.errors import DataError, SettingError
 from crowdrank.evaluation.cross_validation import Estimate, clustered_mean
@@ -74,12 +74,20 @@ class Candidates:
         Name of the model that the others are compared with.
     default : ModelChoice
         The default model of these judgments, which `rank` uses, and why.
+    people : mapping from annotator to AnnotatorDetails
+        Which annotators are human and which are language models, as far as it is known.
     """
 
     models: dict[str, Any]
     left_out: dict[str, str]
     baseline: str
     default: ModelChoice
+    people: Mapping[str, AnnotatorDetails] = field(default_factory=dict)
+
+    @property
+    def predicts_humans(self) -> bool:
+        """Whether only humans' answers are predicted, because the ranking is theirs."""
+        return self.default.name == "commensurate-bt"
 
     def __len__(self) -> int:
         return len(self.models)
@@ -90,6 +98,7 @@ def select_candidates(
     names: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
     *,
+    people: Mapping[str, AnnotatorDetails] | None = None,
     quick: bool = False,
 ) -> Candidates:
     """Return the models to compare: those in `names`, a few if `quick`, else all that read this kind of judgment.
@@ -99,7 +108,7 @@ def select_candidates(
     """
     wanted = names if names is not None else QUICK_MODELS[type(judgments)] if quick else _readers(judgments)
     used_features = _default_features(judgments) if features is None else tuple(features)
-    found = Candidates({}, {}, BASELINE[type(judgments)], default_model(judgments))
+    found = Candidates({}, {}, BASELINE[type(judgments)], default_model(judgments, people=people), people or {})
     for name in dict.fromkeys((found.baseline, found.default.name, *wanted)):
         kind = by_name(name)
         reason = "" if names is not None and name in names else _reason_against(kind, name, judgments, used_features)
@@ -241,7 +250,11 @@ def recommend(
     # Judges who err together predict each other's errors: held-out answers cannot tell who is right.
     if candidates.default.name == "jury":
         why = f"Use jury, the default. {candidates.default.reason} {_NOT_BY_PREDICTION}"
-        notes = [*shared_error_notes(judgments), *_note_ties(judgments), *_note_gold(scores, "jury", baseline)]
+        notes = [
+            *shared_error_notes(judgments, candidates.people),
+            *_note_ties(judgments),
+            *_note_gold(scores, "jury", baseline),
+        ]
         return Recommendation("jury", why, notes, "jury")
     if _is_worse(lead(best, default), criterion):
         chosen = next(name for name in sorted(values, key=complexity) if not _is_worse(lead(best, name), criterion))
@@ -255,6 +268,8 @@ def recommend(
         why = f"{chosen} {advantage}: {_reason(chosen, candidates)}."
     notes = _note_new_annotators(scores, chosen, baseline) + _note_ties(judgments)
     notes += _note_gold(scores, chosen, baseline)
+    if candidates.predicts_humans:
+        notes.append("Only the humans' answers were predicted, because the ranking is theirs.")
     if chosen not in (best, default):
         notes.insert(0, _note_best(best, lead(best, chosen), unit))
     return Recommendation(chosen, why, notes, candidates.default.name)

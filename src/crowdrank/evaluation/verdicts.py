@@ -19,7 +19,7 @@ from crowdrank.models import CrowdBT
 from crowdrank.models.base import Model
 from crowdrank.models.camps import Camps, find_camps
 from crowdrank.models.jury.jury import JuryFit, fit_jury
-from crowdrank.models.selection import why_jury
+from crowdrank.models.selection import may_share_errors
 from crowdrank.results.parts import Tabular
 
 # Verdicts on the judges of a jury: the agreement of others proves nothing where judges err together.
@@ -287,7 +287,7 @@ def verdicts(
 def _jury_verdicts(comparisons: Comparisons, known: SideInformation | None, level: float, seed: int) -> Verdicts | None:
     """Verdicts on the judges of a jury who err together; None for other crowds."""
     people = {} if known is None else {str(name): details for name, details in known.people.items()}
-    if not why_jury(comparisons, people, gold=known is not None and known.gold is not None):
+    if not may_share_errors(comparisons, people, gold=known is not None and known.gold is not None):
         return None
     encoded = NO_SIDE_INFORMATION if known is None else known.encode(comparisons)
     if (found := find_shared_errors(comparisons, encoded)) is None:

@@ -58,7 +58,7 @@ def default_model(
         Require scores that say how often one item beats another, as comparing systems does.
     among : container of str, optional
         Names of the models that can be used. If the default is none of them, the choice is crowd-bt or bradley-terry,
-        whichever of the two can be used.
+        whichever of the two can be used, or jury for humans and language models who err together.
     people : mapping from annotator to AnnotatorDetails, optional
         Which annotators are human and which are language models.
     gold : bool, default False
@@ -67,10 +67,10 @@ def default_model(
     Returns
     -------
     ModelChoice
-        commensurate-bt if humans and language models compared items, so that the ranking is that of the humans; jury
-        for judges who saw both orders, for language models, and for judges who err together if there is gold. Else a
-        model that estimates the quality of annotators if there are several, a simpler one otherwise or if the crowd
-        has two camps with different preferences.
+        commensurate-bt if humans and language models compared items and there is no gold, so that the ranking is that
+        of the humans; jury for judges who saw both orders, for language models, and for judges who err together if
+        there is gold. Else a model that estimates the quality of annotators if there are several, a simpler one
+        otherwise or if the crowd has two camps with different preferences and there is no gold.
 
     Examples
     --------
@@ -82,20 +82,25 @@ def default_model(
     if choice is None and not win_probabilities:
         choice = _default_for_juries(judgments, people, gold)
     if choice is None:
-        choice = _default_model(judgments, win_probabilities)
+        choice = _default_model(judgments, win_probabilities, gold)
     if among is None or choice.name in among:
         return choice
+    if choice.name == "commensurate-bt" and "jury" in among and shared_error_notes(judgments, people):
+        return ModelChoice("jury", "Humans and language models judged, and they share errors.")
     several = judgments.annotator is not None and len(judgments.annotators) > 1
     preferred = ("crowd-bt", "bradley-terry") if several else ("bradley-terry", "crowd-bt")
     name = next(name for name in preferred if name in among)
     return ModelChoice(name, f"{choice.name}, the default for these judgments, cannot be used here.")
 
 
-def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice:
+def _default_model(judgments: Judgments, win_probabilities: bool, gold: bool) -> ModelChoice:
     if isinstance(judgments, Rankings):
         return _default_for_lists(judgments, win_probabilities)
     if (camps := camps_of(judgments)) is not None:
         larger, smaller = camps.sizes
+        if gold:
+            reason = f"The annotators fall into two camps of {larger:,} and {smaller:,}, and there are gold pairs."
+            return ModelChoice("crowd-bt", reason, notes=camp_notes(camps, "crowd-bt"))
         reason = f"The annotators fall into two camps of {larger:,} and {smaller:,}, so all of them count alike."
         return ModelChoice("bradley-terry", reason, notes=camp_notes(camps, "bradley-terry"))
     if judgments.annotator is not None and len(judgments.annotators) > 1:
@@ -149,7 +154,8 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
     judgments : Comparisons, Ratings or Rankings
         The judgments.
     people : mapping from annotator to AnnotatorDetails, optional
-        Kinds of annotators.
+        Kinds of annotators. Humans and language models together are not a jury without gold: commensurate-bt ranks
+        by the humans.
     gold : bool, default False
         Whether gold pairs are given. Then judges who err together are a jury, whatever they are, and whether they
         compare, grade or list items.
@@ -163,18 +169,37 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
     if judgments.annotator is None or not isinstance(judgments, Comparisons):
         pairs = as_comparisons(judgments) if gold else None
         return "" if pairs is None else _why_gold_decides(pairs)
-    if len(judgments.annotators) < _MIN_JUDGES or len(judgments) > _MAX_ROWS_OF_JURIES:
+    if not _may_be_jury(judgments):
         return ""
-    if int(np.diff(judgments.items.starts).max()) > MAX_ITEMS:
-        return ""
-    kinds = {people[name].kind for name in map(str, judgments.annotators) if name in people} if people else set()
-    if "human" in kinds and "llm" in kinds:
-        return ""  # people are the target then, and the models' answers a prior
+    kinds = _kinds(judgments, people)
+    if {"human", "llm"} <= kinds:
+        return _why_gold_decides(judgments) if gold else ""
     if judgments.positions_known and _share_balanced(judgments) >= _BALANCED:
         return "Every judge saw the pairs in both orders, so a judge's consistency shows how reliable it is."
     if "llm" in kinds:
         return "The judges are language models, which tend to share errors."
     return _why_gold_decides(judgments) if gold else ""
+
+
+def may_share_errors(
+    judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None = None, gold: bool = False
+) -> bool:
+    """Whether to check if these judges err together: those of a jury, and humans and language models together."""
+    if judgments.annotator is None or not isinstance(judgments, Comparisons) or not _may_be_jury(judgments):
+        return bool(why_jury(judgments, people, gold))
+    return {"human", "llm"} <= _kinds(judgments, people) or bool(why_jury(judgments, people, gold))
+
+
+def _may_be_jury(comparisons: Comparisons) -> bool:
+    """Whether there are enough judges, and not too many rows or items for the model."""
+    if len(comparisons.annotators) < _MIN_JUDGES or len(comparisons) > _MAX_ROWS_OF_JURIES:
+        return False
+    return int(np.diff(comparisons.items.starts).max()) <= MAX_ITEMS
+
+
+def _kinds(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None) -> set[str | None]:
+    """The kinds of the annotators, as far as they are known."""
+    return {people[name].kind for name in map(str, judgments.annotators) if name in people} if people else set()
 
 
 def as_comparisons(judgments: Judgments) -> Comparisons | None:
@@ -214,9 +239,9 @@ def _share_repeated(comparisons: Comparisons) -> float:
     return 1.0 - len(np.unique(cell)) / max(len(comparisons), 1)
 
 
-def shared_error_notes(judgments: Judgments) -> list[str]:
-    """A warning if these are judgments of a jury whose judges err together."""
-    if not isinstance(judgments, Comparisons) or not why_jury(judgments):
+def shared_error_notes(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None = None) -> list[str]:
+    """A warning if these are judgments of a jury, or of humans and language models, whose judges err together."""
+    if not isinstance(judgments, Comparisons) or not may_share_errors(judgments, people):
         return []
     warning = _shared_errors(judgments)
     return [warning] if warning else []
@@ -264,12 +289,16 @@ def camp_notes(camps: Camps, model: str) -> tuple[str, ...]:
     return (*camps.describe(), last)
 
 
-def notes_for(judgments: Judgments, model: str) -> tuple[str, ...]:
+def notes_for(
+    judgments: Judgments, model: str, people: Mapping[str, AnnotatorDetails] | None = None
+) -> tuple[str, ...]:
     """Notes on a ranking by a model that the user named: judges who err together, or two camps of annotators."""
-
-    if why_jury(judgments):
-        notes = [] if model == "jury" else shared_error_notes(judgments)
-        return (*notes, f"{model} assumes that judges are independent: use jury.") if notes else ()
+    if model == "commensurate-bt" and {"human", "llm"} <= _kinds(judgments, people):
+        return ()  # the humans' votes decide how far the others are believed
+    if may_share_errors(judgments, people):
+        better = "jury" if why_jury(judgments, people) else "commensurate-bt"
+        notes = [] if model == "jury" else shared_error_notes(judgments, people)
+        return (*notes, f"{model} assumes that judges are independent: use {better}.") if notes else ()
     return () if (camps := camps_of(judgments)) is None else camp_notes(camps, model)
 
 

@@ -74,6 +74,8 @@ class PreparedData:
         Gold pairs, and knowledge about annotators.
     items : ItemInformation
         Columns about items.
+    people : mapping from annotator to AnnotatorDetails
+        Which annotators are human and which are language models, as far as it is known.
     """
 
     judgments: Judgments
@@ -84,6 +86,7 @@ class PreparedData:
     conversion: str
     side_information: SideInformation | None
     items: ItemInformation
+    people: Mapping[str, AnnotatorDetails]
 
     @cached_property
     def gold(self) -> tuple[Int32Array, Int32Array] | None:
@@ -140,6 +143,7 @@ def prepare(
         conversion="; ".join(filter(None, (filling, conversion))),
         side_information=_read_side_information(model, converted, people, options),
         items=items,
+        people=people,
     )
 
 
@@ -172,7 +176,7 @@ def _choose_model(
     """The model that was named, the default, or with "auto" the one that predicts held-out judgments best."""
     if options.model is not None and options.model != AUTO:
         name = options.model if isinstance(options.model, str) else name_of(options.model)
-        return ModelChoice(name, notes=notes_for(judgments, name))
+        return ModelChoice(name, notes=notes_for(judgments, name, people))
     # known qualities of annotators need a model that weights them
     weighted = bool(options.annotator_quality or options.annotator_order)
     default = default_model(
@@ -193,6 +197,7 @@ def _choose_model(
             found = compare_models(
                 judgments,
                 features=options.features or None,
+                people=people,
                 quick=True,
                 seed=options.seed or 0,
                 on_progress=lambda name, done, total: update(f"{name}, fit {done:,} of {total:,}"),
@@ -200,7 +205,7 @@ def _choose_model(
     except DataError as error:
         reason = f"{default.name} is the default model; no others were compared: {error}"
         return replace(default, reason=reason, compared=True)
-    notes = notes_for(judgments, found.model)
+    notes = notes_for(judgments, found.model, people)
     if options.features and not has_setting(by_name(found.model), "features"):
         notes += (f"{found.model} predicts best and does not use the features.",)
     return ModelChoice(found.model, found.why, compared=True, notes=notes)

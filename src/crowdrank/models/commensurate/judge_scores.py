@@ -261,7 +261,8 @@ def describe_equivalents(together: HumanVoteEquivalent, alone: Sequence[HumanVot
         for worth in alone
         if not worth.is_shown
     ]
-    one_by_one = [worth for worth in (alone or [together]) if worth.is_shown]
+    # weights of several judges together may be negative where each of them agrees with the humans
+    one_by_one = [worth for worth in (alone or [together]) if worth.is_shown and len(worth.judges) == 1]
     return found + [
         f"{worth.names} answers against the humans: the order of its scores was reversed."
         for worth in one_by_one

@@ -74,7 +74,7 @@ def _judges(audit: JudgeAudit) -> Section:
         "kappa_humans": "κ with humans",
         "flips": "flips",
         "left": "left",
-        "price_per_correct": "price of a correct answer",
+        "price_per_correct": "per correct",
     }
     columns = [name for name in shown if name in frame.columns and frame[name].null_count() < len(frame)]
     rows = [
@@ -86,10 +86,11 @@ def _judges(audit: JudgeAudit) -> Section:
         f"Krippendorff's α of {name}: {found.value:.2f} ({found.low:.2f} to {found.high:.2f})."
         for name, found in audit.alpha.items()
     ]
+    price = "Per correct: price of a correct answer." if "price_per_correct" in columns else ""
     return section(
         "judges",
         "Judges",
-        paragraph(f"Agreement is with {REFERENCES[audit.reference]}; a tie is half right.", *alphas),
+        paragraph(f"Agreement is with {REFERENCES[audit.reference]}; a tie is half right.", *alphas, price),
         table(head, rows, caption="Judges, the best first", numbers=range(1, len(head))),
     )
 
@@ -100,6 +101,8 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
         return ""
     if f"{name}_low" not in row:
         return f"{value:.3g}"
+    if name in ("flips", "left"):  # the intervals of these would make the table wider than the page
+        return percent(value)
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if name.startswith("kappa"):
         return f"{value:.2f} ({low:.2f} to {high:.2f})" if low is not None else f"{value:.2f}"
@@ -164,7 +167,7 @@ def _shared_errors(audit: JudgeAudit) -> Section | None:
     names = [audit.judges[n] for n in shown]
     tooltips = [[f"{a} and {b}: {cells[i, j]:.2f}" for j, b in enumerate(names)] for i, a in enumerate(names)]
     text = (
-        f"The errors of these {count(len(audit.judges), 'judge')} carry as much independent information as those of "
+        f"The errors of these {count(len(audit.compared), 'judge')} carry as much independent information as those of "
         f"{audit.n_effective:.1f} judges who err on their own."
     )
     key = paragraph(
@@ -177,7 +180,7 @@ def _shared_errors(audit: JudgeAudit) -> Section | None:
 def _arranged(audit: JudgeAudit) -> IntArray:
     """The judges with most votes, those who err together side by side: by the leading eigenvector of correlations."""
     votes = dict(zip(audit.table["annotator"], audit.table["votes"], strict=True))
-    order = sorted(range(len(audit.judges)), key=lambda n: -votes[audit.judges[n]])[:_MAX_HEAT_MAP]
+    order = sorted(audit.compared, key=lambda n: -votes[audit.judges[n]])[:_MAX_HEAT_MAP]
     chosen = np.array(sorted(order))
     matrix = np.nan_to_num(audit.correlation[np.ix_(chosen, chosen)])
     leading = np.linalg.eigh((matrix + matrix.T) / 2)[1][:, -1]
