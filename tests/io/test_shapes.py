@@ -715,3 +715,21 @@ def test_a_form_of_words_is_a_grid(tmp_path: Path) -> None:
     found, _ = load(text, tmp_path)
     assert isinstance(found, Ratings)
     assert sorted(found.grade.tolist()) == [1, 1, 2, 3, 3, 3]
+
+
+def test_results_of_both_players_are_those_of_white(tmp_path: Path) -> None:
+    text = "white_username,black_username,white_rating,black_rating,white_result,black_result\n"
+    found, _ = load(
+        text + "x,y,1500,1400,win,resigned\ny,z,1400,1300,agreed,agreed\nz,x,1300,1500,timeout,win\n", tmp_path
+    )
+    assert said(found) == "x>y y=z z<x"
+
+
+def test_a_system_is_ranked_and_not_the_document_that_it_translated(tmp_path: Path) -> None:
+    _, report = load("SYS,DOC,SID,WORKER,RAW.SCR\nx,d,1,w,70\ny,d,1,w,80\n", tmp_path)
+    assert (report.columns["item"], report.columns["grade"]) == ("SYS", "RAW.SCR")
+
+
+def test_winning_and_losing_teams(tmp_path: Path) -> None:
+    found, _ = load("Season,WTeamID,WScore,LTeamID,LScore\n2020,7,80,8,70\n2020,9,60,7,50\n", tmp_path)
+    assert said(found) == "7>8 9>7"

@@ -58,12 +58,12 @@ _ANNOTATOR_WORDS = (
 )
 _PARTICIPANT_WORDS = "user participant person respondent subject visitor prolific subj"
 _ITEM_WORDS = (
-    "item object document doc candidate stimulus option entity alternative condition image img video model system "
+    "item object candidate stimulus option entity alternative condition image img video model system "
     "generator player team driver method essay project product submission representation choice argument policy movie "
     "film song book poster sentence summary stim"
 )
 # Tried after the others, beside which they often stand: the sample that a model was shown, the paper of an author.
-_OTHER_ITEM_WORDS = "sys ratee gradee reviewee paper fighter athlete competitor contestant horse sample"
+_OTHER_ITEM_WORDS = "sys document doc ratee gradee reviewee paper fighter athlete competitor contestant horse sample"
 _TEXT_WORDS = "response output answer text conversation completion translation caption generation humanref"
 _DURATION_WORDS = (
     "duration timetaken responsetime worktime reactiontime decisiontime leadtime timespent elapsed work response"
@@ -89,6 +89,7 @@ def _durations() -> dict[str, float]:
 
 DURATIONS = _durations()
 ITEM_WORDS = (*_ITEM_WORDS.split(), *_OTHER_ITEM_WORDS.split())
+TEXT_WORDS = frozenset(_TEXT_WORDS.split())
 ANNOTATOR_WORDS = ("annotator", *_ANNOTATOR_WORDS.split())
 # In a grid with voters in rows: names of voters, and columns of numbers that are not items.
 GRID_ANNOTATORS = frozenset(
@@ -106,7 +107,7 @@ SYNONYMS: dict[str, Tiers] = {
         _with_id(_ANNOTATOR_WORDS),
         _with_end(_ANNOTATOR_WORDS, "name"),
         tuple(_PARTICIPANT_WORDS.split()),
-        (*_with_id(_PARTICIPANT_WORDS), "prolificpid"),
+        (*_with_id(_PARTICIPANT_WORDS), "prolificpid", "participantprivateid"),
         ("uid",),
     ),
     # A name with "+" stands for two columns whose cells are joined.
@@ -119,7 +120,7 @@ SYNONYMS: dict[str, Tiers] = {
         "winnername winneritem",
         "winnerid",
         "preferred choice chosen selected selection vote result answer label preference verdict outcome judgment "
-        "judgement decision better pick ftr gewinner sieger vainqueur gagnant ganador",
+        "judgement decision better pick ftr whiteresult gewinner sieger vainqueur gagnant ganador",
         "preferredmodel preferredsystem preferredresponse preferreditem chosenmodel chosenitem chosenresponse "
         "bettermodel betteritem betterresponse winningteam winningmodel winningitem whoisbetter whichisbetter",
     ),
@@ -130,8 +131,10 @@ SYNONYMS: dict[str, Tiers] = {
         _with_end(_ITEM_WORDS, "name"),
         tuple(_ITEM_WORDS.split()[1:]),
         (*_with_id(_ITEM_WORDS), "docno"),
+        # WMT's direct assessments name the system (sys) and, beside it, the document that it translated.
+        ("sys",),
         _with_end(_OTHER_ITEM_WORDS, "name"),
-        tuple(_OTHER_ITEM_WORDS.split()),
+        tuple(_OTHER_ITEM_WORDS.split()[1:]),
         _with_id(_OTHER_ITEM_WORDS),
     ),
     "grade": _tiers(
@@ -196,6 +199,7 @@ def _side_pairs() -> PairTiers:
             [("home", "away"), ("home", "visitor"), ("heim", "gast"), ("homeneutral", "visitorneutral")],
             [("white", "black")],
             [("links", "rechts"), ("gauche", "droite"), ("izquierda", "derecha"), ("rfighter", "bfighter")],
+            [("whiteusername", "blackusername"), ("whiteuser", "blackuser")],
             [("homeid", "awayid"), ("whiteid", "blackid")],
             bare,
             [("lhsid", "rhsid")],
@@ -241,6 +245,9 @@ WINNER_LOSER_PAIRS: PairTiers = (
     (("winner", "loser"),),
     (("winnername", "losername"), ("winneritem", "loseritem")),
     (("winnerid", "loserid"),),
+    (("winningteam", "losingteam"), ("winningplayer", "losingplayer"), ("winnerteam", "loserteam")),
+    (("wteamname", "lteamname"), ("wteam", "lteam"), ("wname", "lname")),
+    (("wteamid", "lteamid"),),
     (("chosenmodel", "rejectedmodel"), ("winnermodel", "losermodel")),
     (("chosen", "notchosen"),),
     (("chosen", "rejected"),),

@@ -27,6 +27,7 @@ from crowdrank.io.column_roles import (
     NAMES_BY_ROLE,
     NOT_ITEMS,
     SYNONYMS,
+    TEXT_WORDS,
     named_sides,
     normalize_name,
     stored_columns,
@@ -43,6 +44,7 @@ _FEWEST = 0.1
 _WINNER_NAMES = frozenset(name for tier in SYNONYMS["winner"] for name in tier)
 _GRADE_NAMES = frozenset(name for tier in SYNONYMS["grade"] for name in tier)
 _LONG_TEXT = 80
+_QUESTIONS = frozenset(["prompt", "question", "instruction", "input", "query", "promptid", "questionid"])
 # 1979 in seconds since 1970; numbers of items and grades are smaller.
 _FIRST_SECOND = 3e8
 _OPTIONAL = ("annotator", "query", "weight", "time", "duration")
@@ -54,6 +56,8 @@ _NOT_PARTS = re.compile(
 )
 _RESULTS = re.compile(r"result|outcome|winner", re.IGNORECASE)
 _COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
+# Numbers of both sides that were known before they met.
+_BEFOREHAND = re.compile(r"rating|elo|rank|seed|odds|prob|age|height|weight|len|tokens", re.IGNORECASE)
 # Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
 _CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
 _MOST_CODES, _MAX_GRADE, _MAX_POINTS, _MIN_NAMED, _MIN_NUMBERED = 11, 10, 100, 3, 5
@@ -301,6 +305,8 @@ def _find_winners(
         # The second of two columns says who lost: black_result, b_wins.
         if _is_optional(column.name) or any(_other_side(name) == column.name for name in by_name):
             continue
+        if _BEFOREHAND.search(column.name) and _other_side(column.name) in by_name:
+            continue
         if keys := next((pair for pair in _KEYS if {*pair} == column.values), ""):
             found.append((-1.0, f"{column.name}:{keys[0]}=left,{keys[1]}=right"))
             continue
@@ -358,7 +364,8 @@ def _code_meanings(codes: Sequence[str], column: str) -> str:
 
 def _find_scores(rest: Sequence[ColumnSample]) -> list[dict[str, str]]:
     by_name = {column.name: column for column in rest}
-    numeric = {c.name for c in rest if c.numeric and not c.one_each and not _COUNTS.search(c.name)}
+    numeric = {c.name for c in rest if c.numeric and not c.one_each}
+    numeric = {name for name in numeric if not _COUNTS.search(name) and not _BEFOREHAND.search(name)}
     numeric = {name for name in numeric if not _in_series(name, by_name)}
     pairs = [(name, other) for name in sorted(numeric) if (other := _other_side(name)) in numeric]
     return [{"left_score": a, "right_score": b} for a, b in pairs[:1]]
@@ -403,6 +410,8 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     labels = [c for c in labels if not c.clock and c.name not in sided]
     if table.has_header and (several := _grades_by_column(table, columns) or _grades_of_a_person(columns)):
         return [several]
+    if table.has_header and (texts := _graded_texts(columns)):
+        return [texts]
     grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or _is_scale(c)]
     # A number that goes with another column one to one is its number, not a grade: document 7 is doc7.
     grades = [c for c in grades if not any(_go_together(c, other) for other in labels if other is not c)]
@@ -434,6 +443,18 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     giver = "list" if value == "rank" and not _names_annotator(others[0].name) else "annotator"
     roles = dict(zip((giver, "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
     return [roles | {value: grade.name}]
+
+
+def _graded_texts(columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return the roles of texts that are graded once each, such as the responses to a prompt: item, query and grade."""
+    texts = [c for c in columns if (c.one_each or c.long) and not c.numeric and normalize_name(c.name) in TEXT_WORDS]
+    grades = [c for c in columns if c.numeric and not c.clock and not c.one_each and len(c.values) > 1]
+    if len(texts) != 1 or not grades:
+        return {}
+    asked = [c.name for c in columns if normalize_name(c.name) in _QUESTIONS and not c.one_each and not c.numeric]
+    named = [c for c in grades if normalize_name(c.name) in _GRADE_NAMES]
+    found = {"item": texts[0].name, "grade": (named or grades)[0].name}
+    return found | ({"query": asked[0]} if asked else {})
 
 
 def _go_together(first: ColumnSample, second: ColumnSample) -> bool:
