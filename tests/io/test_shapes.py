@@ -654,7 +654,12 @@ def test_ranks_of_items_by_judges_in_columns_are_lists(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lines", "expected"),
-    [("x beats y\ny beats z\nz beats x\n", "x>y y>z z>x"), ("x 3-1 y\ny 0-0 z\nz 1-2 x\n", "x>y y=z z<x")],
+    [
+        ("x beats y\ny beats z\nz beats x\n", "x>y y>z z>x"),
+        ("x 3-1 y\ny 0-0 z\nz 1-2 x\n", "x>y y=z z<x"),
+        ("a x 3 - 1 a y\na y 0:0 z\nz 1 – 2 a x\n", "a x>a y a y=z z<a x"),
+        ("a x beats y\ny beats z\nz beats a x\n", "a x>y y>z z>a x"),
+    ],
 )
 def test_lines_without_a_header_that_say_who_beat_whom(tmp_path: Path, lines: str, expected: str) -> None:
     found, report = load(lines, tmp_path, "games.txt")
@@ -733,3 +738,49 @@ def test_a_system_is_ranked_and_not_the_document_that_it_translated(tmp_path: Pa
 def test_winning_and_losing_teams(tmp_path: Path) -> None:
     found, _ = load("Season,WTeamID,WScore,LTeamID,LScore\n2020,7,80,8,70\n2020,9,60,7,50\n", tmp_path)
     assert said(found) == "7>8 9>7"
+
+
+def test_lists_of_objects_are_lists_or_grades_of_items(tmp_path: Path) -> None:
+    ranked = [{"prompt": "p", "answers": [{"answer": "a", "model": m, "rank": n} for n, m in enumerate("yx", 1)]}]
+    found, report = load(json.dumps(ranked * 2), tmp_path, "answers.json")
+    assert isinstance(found, Rankings)
+    assert found.to_polars()["item"].to_list() == ["y", "x"] * 2
+    assert "2 rows read, which hold 4 judgments, 4 kept." in report.lines()
+    graded = [
+        {"completions": [{"model": "x", "annotations": {"ok": [1]}, "overall_score": 8.5}, {"model": "y"}]},
+        {"completions": []},
+        {"completions": [{"model": "x", "overall_score": 3}, {"model": "y", "overall_score": 4}]},
+    ]
+    found, report = load("\n".join(map(json.dumps, graded)), tmp_path, "completions.jsonl")
+    assert isinstance(found, Ratings)
+    assert found.to_polars().rows() == [("x", 8.5), ("x", 3.0), ("y", 4.0)]
+    assert [m.line for m in report.malformed] == [1, 2]
+
+
+def test_a_list_of_texts_beside_a_list_of_ranks_is_an_order(tmp_path: Path) -> None:
+    rows = [{"generations": ["x", "y", "z"], "ranking": [2, 1, 2]}, {"generations": ["x", "y"], "ranking": [1, 2]}]
+    found, _ = load(json.dumps(rows), tmp_path, "ranked.json")
+    assert isinstance(found, Rankings)
+    assert found.to_polars()["item"].to_list() == ["y", "x", "z", "x", "y"]
+    assert found.to_polars()["rank"].to_list() == [1, 2, 2, 1, 2]
+    with pytest.raises(FormatError, match=r"'ranking': \[2, 1, 2\] names an item twice"):
+        load(json.dumps([{"ranking": [2, 1, 2]}] * 2), tmp_path, "ranked.json")
+
+
+def test_remarks_of_a_form_are_no_grades(tmp_path: Path) -> None:
+    text = "Timestamp,Rate: Tea,Rate: Milk,Rate: Juice,Comments\n1/2,5,3,4,nice\n1/3,4,2,3,\n"
+    assert len(load(text, tmp_path)[0]) == 6
+
+
+def test_votes_of_nobody_in_a_format_with_annotators(tmp_path: Path) -> None:
+    row = {"generator_1": "x", "generator_2": "y", "output_1": "", "output_2": "", "preference": 1.25}
+    found, report = load(json.dumps([row, {**row, "generator_1": None}, row]), tmp_path, "annotations.json")
+    assert found.annotator is None
+    assert (report.rows_read, report.kept, report.malformed_count) == (3, 2, 1)
+
+
+def test_a_matrix_of_numbers_without_names_is_not_suggested_as_comparisons(tmp_path: Path) -> None:
+    text = "".join(",".join(str((n * k) % 7 - 1) for k in range(1, 12)) + "\n" for n in range(1, 20))
+    with pytest.raises(FormatError) as error:
+        load(text, tmp_path)
+    assert error.value.suggestion is None

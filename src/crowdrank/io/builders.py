@@ -295,7 +295,7 @@ def _bare_numbers(labels: pl.Series) -> tuple[pl.Series, str] | None:
     if cells.str.contains(r"^\d+([.,]\d+)? ?%$").all():
         return labels.str.strip_chars("% ").str.replace(",", ".", literal=True), "percentages"
     most = cells.str.extract(r"^\d+(?:\.\d+)? ?/ ?(\d+)$")
-    if cells.str.contains(r"^\d+ ?[:=–-] ?\D").mean() > _MOST_WORDED and cells.str.contains(r"^\d+\b").all():  # type: ignore[operator]
+    if cells.str.contains(r"^\d+ ?[:=–-] ?[^\d\s]").mean() > _MOST_WORDED and cells.str.contains(r"^\d+\b").all():  # type: ignore[operator]
         return labels.str.extract(r"^(\d+)"), "the numbers before their words"
     if not most.has_nulls() and most.n_unique() == 1:
         return labels.str.extract(r"^([\d.]+)"), f"points out of {most[0]}"

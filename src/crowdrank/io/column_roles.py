@@ -410,12 +410,13 @@ def match_roles(
     """Find the column of each role: as given by the caller or the format, or else by its name."""
     if kind is not None and kind not in KINDS:
         raise UnknownNameError("kind of judgments", kind, KINDS)
-    matcher = RoleMatcher(table, _with_roles_of_format(table, resolve_columns(table, columns)))
+    named = resolve_columns(table, columns)
+    matcher = RoleMatcher(table, _with_roles_of_format(table, named))
     for found_kind, shape in SHAPES:
         if kind in (None, found_kind) and matcher.allows(found_kind, shape) and (roles := matcher.match(shape)):
             for role in OPTIONAL_ROLES[found_kind]:
                 matcher.add(roles, role)
-            for role in [r for r in OPTIONAL_ROLES[found_kind] if r in roles and r not in matcher.given]:
+            for role in [r for r in OPTIONAL_ROLES[found_kind] if r in roles and r not in named]:
                 stored = table.load(stored_columns(roles[role], table.columns), 1)
                 # A conversation called context; or a column that nobody filled in.
                 if any(kind.is_nested() for kind in stored.dtypes) or _is_empty(table, roles[role]):

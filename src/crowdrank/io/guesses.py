@@ -36,7 +36,7 @@ from crowdrank.io.rows import parse_labels, parse_numbers, parse_timestamps
 from crowdrank.io.source_table import SourceTable
 
 _SAMPLE_ROWS = 2_000
-_MAX_COLUMNS = 60
+_MAX_COLUMNS, _MAX_UNNAMED = 60, 5
 # Shares: of common values in two columns of items, of rows that a winner explains.
 _OVERLAP, _MOST = 0.3, 0.8
 # The smallest share of rows that each side of a guessed winner wins.
@@ -51,7 +51,7 @@ _OPTIONAL = ("annotator", "query", "weight", "time", "duration")
 _NUMBERED = re.compile(r"[^\d]\d$|[ _.-][abAB]$")
 # Names of numbers that describe an item and are no part of its name, and of counts, which are not scores.
 _NOT_PARTS = re.compile(
-    r"score|rating|elo|rank|odds|pts|points|lat|lon|length|len|time|created|date|price|votes|result|outcome",
+    r"score|rating|elo|prefer|rank|odds|pts|points|lat|lon|length|len|time|created|date|price|votes|result|outcome",
     re.IGNORECASE,
 )
 _RESULTS = re.compile(r"result|outcome|winner", re.IGNORECASE)
@@ -163,11 +163,11 @@ def guess_unnamed(table: SourceTable) -> Mapping[str, str]:
         if columns[1].cells.str.contains(" > ", literal=True).all():
             return {"annotator": columns[0].name, "order": columns[1].name}
         return {"winner": columns[0].name, "loser": columns[1].name} if _same_items(*columns) else {}
-    if len(columns) == 3 and _same_items(columns[0], columns[2]):  # ann beats bob, or ann 3-1 bob
+    if len(columns) == 3:  # ann beats bob, or ann 3-1 bob
         left, between, right = columns
-        if {word.casefold() for word in between.values} <= _BEATS:
+        if {word.casefold() for word in between.values} <= _BEATS and _same_items(left, right):
             return {"winner": left.name, "loser": right.name}
-        if between.cells.str.contains(r"^\d+\s*[-–:]\s*\d+$").all():
+        if between.cells.str.contains(r"^\d+\s*[-–:]\s*\d+$").all() and not (left.numeric or right.numeric):
             return {"left": left.name, "winner": between.name, "right": right.name}
     left, right, winner = columns[-3:]
     if not _same_items(left, right) or winner.values > left.values | right.values:
@@ -182,6 +182,8 @@ def guess_unnamed(table: SourceTable) -> Mapping[str, str]:
 def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
     """Return suggestions for `columns`, the most likely first; the caller tries whether they work."""
     columns = [column for column in sample_columns(table) if column.present]
+    if not table.has_header and len(columns) > _MAX_UNNAMED and all(column.numeric for column in columns):
+        return []  # a matrix of numbers
     by_name = {column.name: column for column in columns}
     suggestions = [*_find_ranks(table, columns), *_find_givers(columns)]
     found = _find_sides(table, columns, by_name)
@@ -467,7 +469,9 @@ def _go_together(first: ColumnSample, second: ColumnSample) -> bool:
 
 def _is_scale(column: ColumnSample) -> bool:
     """Return whether cells are words of a scale, or numbers before words: 6: weak accept."""
-    return is_scale_of_words(column.values) or bool(column.cells.drop_nulls().str.contains(r"^\d+ ?[:=–-] ?\D").all())
+    return is_scale_of_words(column.values) or bool(
+        column.cells.drop_nulls().str.contains(r"^\d+ ?[:=–-] ?[^\d\s]").all()
+    )
 
 
 def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> dict[str, str]:
