@@ -639,6 +639,8 @@ def _no_match(matcher: RoleMatcher, kind: str | None) -> FormatError:
     missing = {shape: [role for role in shape if not matcher.column_exists(role)] for _, shape in shapes}
     nearest = min(missing, key=lambda shape: len(missing[shape]) / len(shape))
     lacking = missing[nearest] or list(nearest)
+    if lacking == ["loser"]:  # a column such as `selected` says which of two items won, and these are not known
+        lacking = ["left", "right"]
     needed = "; ".join(
         f"{k} need {', or '.join(_listed(shape) for other, shape in shapes if other == k and len(shape) < 4)}"
         for k in dict.fromkeys(k for k, _ in shapes)

@@ -337,12 +337,25 @@ def open_table(source: Any, encoding: str | None = None) -> SourceTable:
 def open_sources(source: Any, encoding: str | None = None, header: bool | None = None) -> list[Source]:
     """Open a path, several paths, a data frame or a dict of columns; a folder, a pattern or an archive is several."""
     if isinstance(source, list | tuple) and source and all(isinstance(s, str | PathLike) for s in source):
+        _refuse_repeated_files(source)
         return [opened for path in source for opened in open_sources(path, encoding, header)]
     if isinstance(source, str | PathLike):
         return [_open_container(found, encoding, header) for found in find_containers(source)]
     if isinstance(source, Mapping):
         return [Source("the columns", lambda: read_columns(source))]
     return [Source("the data frame", lambda: read_frame(source))]
+
+
+def _refuse_repeated_files(paths: Sequence[str | PathLike[str]]) -> None:
+    """Raise an error if one file is named twice, as by two patterns that overlap: its judgments would count twice."""
+    seen = set[Path]()
+    for text in map(str, paths):
+        if text == STANDARD_INPUT or _URL.match(text):
+            continue
+        for path in find_files(text) if is_folder_or_pattern(text) else [Path(text)]:
+            if (real := path.absolute()) in seen:
+                raise FormatError(f"{path}: is named twice.", remedy="Name each file once.")
+            seen.add(real)
 
 
 def _open_container(found: Container, encoding: str | None, header: bool | None) -> Source:
