@@ -784,3 +784,43 @@ def test_a_matrix_of_numbers_without_names_is_not_suggested_as_comparisons(tmp_p
     with pytest.raises(FormatError) as error:
         load(text, tmp_path)
     assert error.value.suggestion is None
+
+
+def test_items_of_a_grid_are_named_without_the_word_before_all_of_them(tmp_path: Path) -> None:
+    found, report = load("rater,rank_tea,rank_milk,rank_juice\nann,1,2,3\nbob,2,1,3\n", tmp_path)
+    assert sorted(found.items.labels) == ["juice", "milk", "tea"]
+    assert any("If the largest is the best" in note for note in report.notes)
+
+
+def test_answers_that_are_missing_from_a_grid_are_no_faults(tmp_path: Path) -> None:
+    text = (
+        "who,How good is tea,How good is milk,How good is juice,Age\nann,5,N/A,3,old\nbob,2,1,n/a,old\ncy,4,4,4,old\n"
+    )
+    found, report = load(text, tmp_path, columns={"grade": "How good is *"})
+    assert (len(found), report.malformed_count) == (7, 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "columns"),
+    [
+        ("ID1,ID2,better_id", "s1,s2,s2", {"left": "ID1", "right": "ID2", "winner": "better_id"}),
+        (
+            "participant_id,trial_id,rating_stimulus,rating_score",
+            "p,t,C1,70",
+            {"item": "rating_stimulus", "grade": "rating_score", "annotator": "participant_id"},
+        ),
+    ],
+)
+def test_columns_of_public_experiments(tmp_path: Path, header: str, row: str, columns: dict[str, str]) -> None:
+    assert load(f"{header}\n{row}\n", tmp_path)[1].columns == columns
+
+
+def test_signs_say_which_side_is_better() -> None:
+    rows = {"left": ["x", "y", "z"], "right": ["y", "z", "x"], "winner": [">", "<", "="]}
+    assert said(read(rows)) == "x>y y<z z=x"
+
+
+def test_shares_in_a_matrix_are_pointed_out(tmp_path: Path) -> None:
+    _, report = load(",x,y\nx,,0.25\ny,0.75,\n", tmp_path)
+    assert "look like shares" in report.notes[0]
+    assert "look like shares" not in load(",x,y\nx,,1\ny,3,\n", tmp_path)[1].notes[0]

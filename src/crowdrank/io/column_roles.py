@@ -122,11 +122,12 @@ SYNONYMS: dict[str, Tiers] = {
         "preferred choice chosen selected selection vote result answer label preference verdict outcome judgment "
         "judgement decision better pick ftr whiteresult gewinner sieger vainqueur gagnant ganador",
         "preferredmodel preferredsystem preferredresponse preferreditem chosenmodel chosenitem chosenresponse "
-        "bettermodel betteritem betterresponse winningteam winningmodel winningitem whoisbetter whichisbetter",
+        "bettermodel betteritem betterresponse winningteam winningmodel winningitem betterid preferredid chosenid "
+        "whoisbetter whichisbetter",
     ),
     "item": (
         ("item",),
-        ("itemname",),
+        ("itemname", "ratingstimulus"),
         ("itemid",),
         _with_end(_ITEM_WORDS, "name"),
         tuple(_ITEM_WORDS.split()[1:]),
@@ -138,7 +139,11 @@ SYNONYMS: dict[str, Tiers] = {
         _with_id(_OTHER_ITEM_WORDS),
     ),
     "grade": _tiers(
-        "grade", "rating", "score", "stars relevance label mark points judgment judgement", "rawscore rawscr"
+        "grade",
+        "rating",
+        "score",
+        "stars relevance label mark points judgment judgement",
+        "rawscore rawscr ratingscore",
     ),
     "rank": _tiers("rank", "position", "place placement", "ranking"),
     "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid", "event eventid heat heatid"),

@@ -32,7 +32,7 @@ from crowdrank.io.column_roles import (
     normalize_name,
     stored_columns,
 )
-from crowdrank.io.rows import parse_labels, parse_numbers, parse_timestamps
+from crowdrank.io.rows import missing_numbers, parse_labels, parse_numbers, parse_timestamps
 from crowdrank.io.source_table import SourceTable
 
 _SAMPLE_ROWS = 2_000
@@ -43,7 +43,7 @@ _OVERLAP, _MOST = 0.3, 0.8
 _FEWEST = 0.1
 _WINNER_NAMES = frozenset(name for tier in SYNONYMS["winner"] for name in tier)
 _GRADE_NAMES = frozenset(name for tier in SYNONYMS["grade"] for name in tier)
-_LONG_TEXT = 80
+_LONG_TEXT, _LONG_START = 80, 12
 _QUESTIONS = frozenset(["prompt", "question", "instruction", "input", "query", "promptid", "questionid"])
 # 1979 in seconds since 1970; numbers of items and grades are smaller.
 _FIRST_SECOND = 3e8
@@ -66,7 +66,7 @@ _SCALE = re.compile(
     r"prefer|choice|choose|scale|slider|likert|better|comparison|rating|score|judg|answer|response|label|vote",
     re.IGNORECASE,
 )
-_SCALE_SIZES = (5, 6, 7, 9)
+_SCALE_SIZES = (4, 5, 6, 7, 8, 9, 10)
 _RANK = re.compile(r"rank|place|position", re.IGNORECASE)
 _BEATS = frozenset(["beats", "beat", "defeats", "defeated", "def", "def.", "d.", "over", "won", ">"])
 # Keys on both sides of the keyboard, as experiments use them.
@@ -76,6 +76,7 @@ _SIDE_FIRST = re.compile(r"(home|left|white)([ _.-]?.+)", re.IGNORECASE)
 _SECOND = {"1": "2", "a": "b", "left": "right", "first": "second", "home": "away", "white": "black"}
 # Also words for player 1 and player 2, but in a column of its own more often a participant.
 _PARTICIPANT = re.compile(r"p\d+", re.IGNORECASE)
+_JUDGE = re.compile(r"(j|r|judge|rater|reviewer|grader)[ _.-]?\d+", re.IGNORECASE)
 _WORKER = re.compile(r"(w|worker|judge|user|u|annotator|rater|turker|obs|observer)[_-]?\d+", re.IGNORECASE)
 
 
@@ -319,7 +320,7 @@ def _find_winners(
         elif column.cells.str.contains(r"^-?[01](\s*,\s*-?[01])+$").mean() == 1:
             found.append((-2.0, f"{column.name}:1=left,0=tie,-1=right"))
         elif len(column.values) in (2, 3) and column.values <= {"0", "1", "2", "3"}:
-            found.append((0.0, f"{column.name}:{_code_meanings(sorted(column.values), column.name)}"))
+            found.append((0.0, f"{column.name}:{_code_meanings(sorted(column.values), column.name, sides)}"))
         elif 2 < len(unclear) <= _MOST_CODES and {-float(code) for code in unclear} == {float(c) for c in unclear}:
             signs = {code: "left" if float(code) > 0 else "right" if float(code) < 0 else "tie" for code in unclear}
             found.append((0.0, f"{column.name}:{','.join(f'{code}={word}' for code, word in signs.items())}"))
@@ -358,10 +359,21 @@ def _joined(parts: Sequence[pl.Series]) -> pl.Series:
     return parts[0] if len(parts) == 1 else pl.select(pl.concat_str(parts, separator=JOIN)).to_series().alias("cell")
 
 
-def _code_meanings(codes: Sequence[str], column: str) -> str:
-    second = ("left", "right") if _CHOSEN.search(column) else ("right", "left")
+def _code_meanings(codes: Sequence[str], column: str, sides: tuple[str, str] = ("", "")) -> str:
+    second = ("left", "right") if _CHOSEN.search(column) or _is_about_second(column, sides) else ("right", "left")
     words = second if len(codes) == 2 else ("left", "right", "tie")
     return ",".join(f"{code}={word}" for code, word in zip(codes, words, strict=True))
+
+
+def _is_about_second(column: str, sides: tuple[str, str]) -> bool:
+    """Return whether a column such as away_win, or bResult for red and blue, says whether the second side won."""
+    words = [{word.casefold() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", side)} for side in sides]
+    said = [word.casefold() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", column)]
+    first, second = words[0] - words[1], words[1] - words[0]
+    if not said or not first or not second:
+        return False
+    initials = [{word[0] for word in own} for own in (first, second)]
+    return said[0] in second or (said[0] in initials[1] and said[0] not in initials[0] and len(said) > 1)
 
 
 def _find_scores(rest: Sequence[ColumnSample]) -> list[dict[str, str]]:
@@ -412,9 +424,12 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     labels = [c for c in labels if not c.clock and c.name not in sided]
     if table.has_header and (several := _grades_by_column(table, columns) or _grades_of_a_person(columns)):
         return [several]
-    if table.has_header and (texts := _graded_texts(columns)):
+    if table.has_header and (
+        texts := _graded_texts(columns) or _grades_in_series(columns) or _grades_by_question(columns)
+    ):
         return [texts]
     grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or _is_scale(c)]
+    grades = [c for c in grades if not any(normalize_name(c.name) in tier for tier in SYNONYMS["list"])]
     # A number that goes with another column one to one is its number, not a grade: document 7 is doc7.
     grades = [c for c in grades if not any(_go_together(c, other) for other in labels if other is not c)]
     # Where there is a column such as `vote` or `chosen`, no other number says what people thought.
@@ -457,6 +472,34 @@ def _graded_texts(columns: Sequence[ColumnSample]) -> dict[str, str]:
     named = [c for c in grades if normalize_name(c.name) in _GRADE_NAMES]
     found = {"item": texts[0].name, "grade": (named or grades)[0].name}
     return found | ({"query": asked[0]} if asked else {})
+
+
+def _grades_by_question(columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return a pattern of questions that begin alike and are answered by numbers: How do you like the food of …."""
+    for first in columns:
+        start = first.name[: first.name.rfind(" ") + 1]
+        group = [c for c in columns if len(start) >= _LONG_START and c.name.startswith(start)]
+        if len(group) >= _MIN_NAMED and "*" not in start and "," not in start and all(map(_is_graded, group)):
+            return {"grade": f"{start}*"}
+    return {}
+
+
+def _is_graded(column: ColumnSample) -> bool:
+    """Return whether the cells are whole numbers on a short scale, or say that there is none."""
+    numbers = parse_numbers(column.cells)
+    seen = numbers[np.isfinite(numbers)]
+    plain = bool((np.isfinite(numbers) | missing_numbers(column.cells)).all())
+    return plain and seen.size > 1 and bool(((seen >= 0) & (seen <= _MAX_GRADE)).all())
+
+
+def _grades_in_series(columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return the item and the columns of judges who are numbered: J1, J2, J3 beside a skater and a component."""
+    by_name = {column.name: column for column in columns}
+    several = [c.name for c in columns if _JUDGE.fullmatch(c.name) and _in_series(c.name, by_name)]
+    labels = [c for c in columns if not (c.numeric or c.long) and len(c.values) > 1 and c.name not in several]
+    if not several or not labels or any(_names_annotator(c.name) for c in labels):
+        return {}
+    return {"item": labels[0].name, "grade": ",".join(several)}
 
 
 def _go_together(first: ColumnSample, second: ColumnSample) -> bool:

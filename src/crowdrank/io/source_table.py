@@ -155,7 +155,7 @@ def with_fields(table: SourceTable) -> SourceTable:
 def _with_pairs(table: SourceTable) -> SourceTable:
     types = table.load(table.columns, 1).schema if table.columns else {}
     texts = [column for column, kind in types.items() if kind == pl.List(pl.String)]
-    numbers = [c for c, kind in types.items() if isinstance(kind, pl.List) and kind.inner.is_numeric()]  # type: ignore[union-attr]
+    numbers = [c for c, kind in types.items() if isinstance(kind, pl.List) and kind.inner.is_numeric()]
     lists = [*texts, *numbers] if texts else []
     frame = table.load(lists, None) if lists else pl.DataFrame()
     pairs = [column for column in lists if table.rows and bool((frame[column].list.len() == 2).all())]

@@ -31,7 +31,7 @@ from crowdrank.io.column_roles import (
     normalize_name,
     split_codes,
 )
-from crowdrank.io.rows import parse_labels, parse_numbers
+from crowdrank.io.rows import missing_numbers, parse_labels, parse_numbers
 from crowdrank.io.source_table import RowLocation, SourceTable, table_from_frame, with_columns_computed
 
 Columns = Mapping[str, str | None]
@@ -212,7 +212,9 @@ def read_wide(table: SourceTable, kind: str | None) -> SourceTable | None:
     group = list(grid)
     numbers = _numbers(table, group)
     if kind == "rankings" or (kind is None and _are_ranks(numbers)):
-        return _ranks(table, group, grid)
+        ranks = _ranks(table, group, grid)
+        other = f"If the largest is the best, read the source with columns={{'grade': {','.join(group)!r}}}."
+        return ranks if any("," in column for column in group) else replace(ranks, notes=(*ranks.notes, other))
     return _grades(table, group, grid)
 
 
@@ -348,7 +350,15 @@ def _grid_columns(table: SourceTable) -> dict[str, str] | None:
         return None
     # One row without a voter could be anything; many rows of one person are measurements or trials.
     unnamed = len(numbers) > 1 and (_are_ranks(numbers) or _is_form(table, numbers))
-    return {column: column for column in group} if _has_a_row_each(table) or unnamed else None
+    return _without_question(group) if _has_a_row_each(table) or unnamed else None
+
+
+def _without_question(group: Sequence[str]) -> dict[str, str]:
+    """Return the items of columns such as rank_tea and rank_milk: what comes after the words that all begin with."""
+    start = re.match(r"(?:rank|ranking|rate|rating|score|grade)(?:_of)?(?:[_:.-]| -)\s*", group[0], re.IGNORECASE)
+    names = [column[start.end() :] for column in group] if start else []
+    alike = start is not None and all(column.startswith(start[0]) for column in group) and all(names)
+    return dict(zip(group, names if alike and len({*names}) == len(names) else group, strict=True))
 
 
 def _has_a_row_each(table: SourceTable) -> bool:
@@ -431,6 +441,10 @@ def _grades(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) 
     cells = found.load([grade], None)[grade]
     number = cells.str.extract(_LEADING_NUMBER)
     found = with_columns_computed(found, pl.DataFrame({grade: number.fill_null(cells)}))
+    assert found.blank_rows is not None
+    unanswered = missing_numbers(cells)
+    unanswered[list(found.unreadable_rows)] = False
+    found = replace(found, blank_rows=found.blank_rows | unanswered)
     who = _voter(table)
     if not who:
         who = free_name(found, "row")
