@@ -129,7 +129,7 @@ def read_ranked_lists(table: SourceTable) -> SourceTable | None:
     ranks = [
         column
         for column, kind in types.items()
-        if isinstance(kind, pl.List) and kind.inner.is_numeric() and normalize_name(column) in _RANK_LISTS  # type: ignore[union-attr]
+        if isinstance(kind, pl.List) and kind.inner.is_numeric() and normalize_name(column) in _RANK_LISTS
     ]
     if len(lists) != 1 or len(ranks) != 1 or not table.rows:
         return None
