@@ -260,7 +260,7 @@ def test_a_scale_ends_at_its_largest_answer() -> None:
 def test_numbers_that_only_look_like_grades_are_not_suggested() -> None:
     heats = {"heat": list("111222333"), "swimmer": list("abcabcabc"), "time_s": [50.1 + n / 7 for n in range(9)]}
     assert "'grade': 'heat'" not in guide(heats)
-    texts = {"prompt": list("ppqq"), "response": list("abcd"), "helpful": list("3120"), "correct": list("3202")}
+    texts = {"prompt": list("ppqq"), "response": list("abcd"), "helpful": list("3122"), "correct": list("3202")}
     assert "{'item': 'response', 'grade': 'helpful', 'query': 'prompt'}" in guide(texts)
     skaters = {"skater": list("aabb"), "part": list("xyxy"), "J1": list("5678"), "J2": list("6678"), "J3": list("5778")}
     assert "{'item': 'skater', 'grade': 'J1,J2,J3'}" in guide(skaters)
