@@ -68,6 +68,21 @@ def test_a_wrong_answer_is_asked_again_with_a_suggestion():
     assert "annotators odd.csv" not in found.output
 
 
+def test_columns_that_do_not_fit_are_asked_for_again():
+    Path("odd.csv").write_text(
+        "id,foo,bar,baz\n1,A,B,A\n2,B,C,C\n3,A,C,A\n4,A,B,B\n5,C,B,C\n6,C,A,x\n7,C,B,x\n8,x,B,A\n"
+    )
+    found = answer("comparison", "1, 2, 3", "2, 3, 4", "no")
+    assert found.exit_code == 0
+    assert "8 of 8 rows cannot be used" in found.output
+    assert command_in(found.output) == "crowdrank rank odd.csv --column left=foo --column right=bar --column winner=baz"
+
+
+def test_a_single_column_that_says_nothing_is_refused_as_rank_refuses_it(crowdrank):
+    Path("odd.csv").write_text("foo\nso\nthen\nso\n")
+    assert crowdrank("start", "odd.csv")[::2] == crowdrank("rank", "odd.csv")[::2]
+
+
 def test_grades_and_lists_are_asked_for_too():
     Path("odd.csv").write_text("foo,bar,qux\nA,3,u1\nB,1,u1\nA,2,u2\nB,2,u2\n")
     assert "4 grades of 2 items by 2 annotators." in answer("grade", "", "no").output

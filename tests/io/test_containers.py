@@ -117,6 +117,14 @@ def test_several_files_are_read_together_and_name_the_file_of_a_fault(tmp_path: 
         read(str(tmp_path / "*.tsv"))
 
 
+def test_a_file_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(TEXT)
+    for again in (tmp_path / "a.csv", str(tmp_path / "*.csv"), tmp_path):
+        with pytest.raises(FormatError, match=r"a\.csv: is named twice"):
+            read([tmp_path / "a.csv", again])
+
+
 def test_files_that_differ_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TEXT)
     (tmp_path / "b.csv").write_text("item,grade\nx,1\ny,2\n")

@@ -324,12 +324,17 @@ def test_a_file_that_is_not_of_the_format_named_is_an_error_of_ours(name: str, t
             assert str(error).startswith(fixture)
 
 
-def test_an_unknown_suffix_is_read_if_some_format_knows_the_text(tmp_path: Path) -> None:
-    shutil.copy(FIXTURES / "preflib.toi", tmp_path / "votes.dat")
-    assert read_with_report(tmp_path / "votes.dat")[1].format == "preflib"
-    shutil.copy(FIXTURES / "tidy.csv", tmp_path / "votes.odd")
-    with pytest.raises(FormatError, match="cannot be read, and no format recognises this one.*csv"):
-        read(tmp_path / "votes.odd")
+def test_text_with_an_unknown_suffix_is_read(tmp_path: Path) -> None:
+    for fixture, known in (("preflib.toi", "preflib"), ("tidy.csv", "tidy"), ("lmsys.jsonl", "lmsys")):
+        shutil.copy(FIXTURES / fixture, tmp_path / "votes.odd")
+        assert read_with_report(tmp_path / "votes.odd")[1].format == known
+
+
+def test_documents_and_binary_files_are_refused_by_their_suffix(tmp_path: Path) -> None:
+    for suffix in ("xls", "html", "pkl"):
+        shutil.copy(FIXTURES / "tidy.csv", tmp_path / f"votes.{suffix}")
+        with pytest.raises(FormatError, match=f"suffix '.{suffix}' cannot be read.*csv"):
+            read(tmp_path / f"votes.{suffix}")
 
 
 def test_cells_that_hold_whole_conversations_are_read(tmp_path: Path) -> None:

@@ -197,8 +197,8 @@ def test_a_column_with_another_role_is_no_side() -> None:
 
 def test_columns_that_would_rank_nonsense_are_not_suggested() -> None:
     chess = {"white_username": list("xyzxyz"), "black_username": list("yzxzxy")}
-    results = {"black_result": ["win", "resigned"] * 3, "white_result": ["resigned", "win"] * 3}
-    assert "'winner': 'white_result'}" in guide({**chess, **results})
+    elo = {"white_rating": list("123132"), "black_rating": list("321213")}
+    assert "rating" not in guide({**chess, **elo}).splitlines()[-1]
     assert "'loser': 'vote'" not in guide({"comment": list("0123401234"), "vote": ["1", "0"] * 5, "v": list("ab") * 5})
     assert "COLUMN" in guide(
         {"1": ["4", "3", "5"] * 4, "2": ["-3.3", "9.5", "1.2"] * 4, "3": ["7.1", "9.5", "2.2"] * 4}
@@ -236,3 +236,39 @@ def test_the_guide_shows_the_columns_of_the_file(tmp_path: Path) -> None:
     shown = explain(path)
     assert "Q1 [tea]" in shown
     assert "'item': 'item'" not in shown
+
+
+def test_codes_are_about_the_side_that_their_column_names() -> None:
+    games = {
+        "blueTeam": list("xyzxyz"),
+        "redTeam": list("yzxzxy"),
+        "bResult": list("011010"),
+        "rResult": list("100101"),
+    }
+    assert "{'left': 'redTeam', 'right': 'blueTeam', 'winner': 'bResult:0=left,1=right'}" in guide(games)
+    games = {"home": list("xyzxyz"), "away": list("yzxzxy"), "away_win": list("011010")}
+    assert "'winner': 'away_win:0=left,1=right'" in guide(games)
+    games = {"home": list("xyzxyz"), "away": list("yzxzxy"), "home_win": list("011010")}
+    assert "'winner': 'home_win:0=right,1=left'" in guide(games)
+
+
+def test_a_scale_ends_at_its_largest_answer() -> None:
+    rows = {"model_a": list("xyzxyzxy"), "model_b": list("yzxzxyyz"), "preference (1-8)": list("12345678")}
+    assert "4=left,5=right" in guide(rows)
+
+
+def test_numbers_that_only_look_like_grades_are_not_suggested() -> None:
+    heats = {"heat": list("111222333"), "swimmer": list("abcabcabc"), "time_s": [50.1 + n / 7 for n in range(9)]}
+    assert "'grade': 'heat'" not in guide(heats)
+    texts = {"prompt": list("ppqq"), "response": list("abcd"), "helpful": list("3122"), "correct": list("3202")}
+    assert "{'item': 'response', 'grade': 'helpful', 'query': 'prompt'}" in guide(texts)
+    skaters = {"skater": list("aabb"), "part": list("xyxy"), "J1": list("5678"), "J2": list("6678"), "J3": list("5778")}
+    assert "{'item': 'skater', 'grade': 'J1,J2,J3'}" in guide(skaters)
+
+
+def test_questions_that_begin_alike_are_suggested_as_grades() -> None:
+    start = "Please rate the food of "
+    rows = {"RespondentID": [1, 2, 3], "Gender": list("mfm")} | {
+        start + c: ["5", "N/A", "2"] for c in ("Peru", "Chad", "Iran")
+    }
+    assert f"columns={{'grade': '{start}*'}}" in guide(rows)

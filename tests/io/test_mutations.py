@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import lzma
 import random
+import sys
 import warnings
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 from crowdrank.data import Comparisons, Rankings, Ratings
-from crowdrank.errors import CrowdrankError
+from crowdrank.errors import CrowdrankError, FormatError
 from crowdrank.io import explain, read_with_report
+from tests.io.test_containers import ROWS, TEXT, ZSTD, workbook, zipped
 from tests.strategies import EXPLORING
+
+MUTATIONS = 100 if EXPLORING else 15
 
 _MATCHES = "ann bob\nbob cy\ncy ann\nann cy\nbob ann\ncy bob\n"
 SHAPES = {
@@ -88,6 +100,17 @@ SHAPES = {
     '{"question_id":1,"model":"y","judge":["g","v1"],"judgment":"","score":-1,"turn":1}\n',
     "alpaca.json": '[{"generator_1":"x","generator_2":"y","output_1":"","output_2":"","preference":1.25},'
     '{"generator_1":"x","generator_2":"z","output_1":"","output_2":"","preference":2.0}]',
+    "nectar.json": '[{"answers":[{"model":"x","rank":1},{"model":"y","rank":2}]},'
+    '{"answers":[{"model":"y","rank":1},{"model":"z","rank":1}]}]',
+    "completions.jsonl": '{"completions":[{"model":"x","overall_score":8.5},{"model":"y","overall_score":2}]}\n'
+    '{"completions":[{"model":"x","overall_score":3},{"model":"z","overall_score":4}]}\n',
+    "ranked.json": '[{"generations":["x","y","z"],"ranking":[2,1,2]},{"generations":["x","y"],"ranking":[1,2]}]',
+    "chesscom.csv": "white_username,black_username,white_result,black_result\nx,y,win,resigned\ny,z,agreed,agreed\n"
+    "z,x,timeout,win\n",
+    "assessments.csv": "SYS,DOC,SID,WORKER,RAW.SCR\nx,d,1,w,70\ny,d,1,w,80\nx,e,2,v,60\n",
+    "seasons.csv": "Season,WTeamID,WScore,LTeamID,LScore\n2020,7,80,8,70\n2020,9,60,7,50\n",
+    "goals.txt": "Real Oslo 3 - 1 Rome\nRome 0 - 0 Real Oslo\nParis 1 - 2 Rome\n",
+    "remarks.csv": "Timestamp,Rate: Tea,Rate: Milk,Rate: Juice,Comments\n1/2,5,3,4,nice\n1/3,4,2,3,\n",
     "people.json": '[{"data":{"a":"x","b":"y"},"annotations":[{"completed_by":1,"result":[{"type":"pairwise",'
     '"to_name":"a,b","value":{"selected":"left"}}]}]},{"data":{"a":"y","b":"z"},"annotations":[{"completed_by":'
     '{"id":2},"result":[{"type":"pairwise","to_name":"a,b","value":{"selected":"right"}}]}]}]',
@@ -110,6 +133,20 @@ SHAPES = {
     "thousands.csv": 'team1,team2,score1,score2\nx,y,"1,234",999\ny,x,"12,345","12,344"\n',
     "dates.csv": "Date,Time,home,away,winner\n31/12/2020,12:30,x,y,x\n01/01/2021,15:00,y,z,z\n",
     "shiny.csv": 'judge_id,decision,time_taken\n1,"p4,p2 -> p2,p4",2500\n1,"p4,p7 -> p4,p7",900\n',
+}
+# What a user has to say of files that are not understood without it.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "labels.tsv": {"columns": {"annotator": "1", "item": "2", "grade": "3"}, "header": False},
+    "answers.txt": {
+        "columns": {"query": "1", "left": "2", "right": "3", "winner": "4:1=left,0=tie,-1=right"},
+        "header": False,
+    },
+    "levels.csv": {"columns": {"left": "type1+level1", "right": "type2+level2", "winner": "selected"}},
+    "colons.dat": {"columns": {"annotator": "1", "item": "2", "grade": "3"}, "header": False},
+    "bars.txt": {"columns": {"left": "1", "right": "2", "winner": "3:1=left,0=tie,-1=right"}, "header": False},
+    "pairs.json": {"columns": {"left": "models_1", "right": "models_2", "winner": "winner:0=left,1=right"}},
+    "humans.csv": {"columns": {"left": "left", "right": "right", "winner": "human*"}},
+    "ticked.csv": {"columns": {"left": "Input.a", "right": "Input.b", "winner": "Answer.v"}},
 }
 STRAYS = [
     "",
@@ -145,19 +182,103 @@ def mutate(text: str, dice: random.Random) -> str:
     return text
 
 
+def mutate_bytes(data: bytes, dice: random.Random) -> bytes:
+    """The data with one to three pieces cut, doubled or replaced."""
+    return mutate(data.decode("latin-1"), dice).encode("latin-1", "replace")
+
+
+def check_mutation(source: Any, options: dict[str, Any], message: str) -> bool:
+    """Whether a source is read; if so, its report accounts for every row. Nothing but a CrowdrankError is raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found, report = read_with_report(source, **options)
+        except CrowdrankError as error:
+            assert str(error).strip()
+            return False
+    assert isinstance(found, Comparisons | Ratings | Rankings)
+    kept = report.kept + report.skips + report.malformed_count + sum(report.set_aside.values())
+    assert report.rows_read == kept, message
+    return True
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_shape_is_read_before_it_is_mutated(tmp_path: Path, name: str) -> None:
+    path, options = tmp_path / name, OPTIONS.get(name, {})
+    path.write_text(SHAPES[name], encoding="utf-8")
+    assert check_mutation(path, options, name)
+    if options:  # the guide shows how to read it
+        with pytest.raises(FormatError) as error:
+            read_with_report(path)
+        assert error.value.__notes__
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_mutations_are_read_or_refused_in_words(tmp_path: Path, name: str) -> None:
     dice, path = random.Random(name), tmp_path / name
-    for n in range(100 if EXPLORING else 15):
+    for n in range(MUTATIONS):
         path.write_text(mutate(SHAPES[name], dice), encoding="utf-8")
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                found, report = read_with_report(path)
-            except CrowdrankError as error:
-                assert str(error).strip()
-                continue
-        assert isinstance(found, Comparisons | Ratings | Rankings)
-        kept = report.kept + report.skips + report.malformed_count + sum(report.set_aside.values())
-        assert report.rows_read == kept, f"mutation {n}"
+        check_mutation(path, {}, f"mutation {n}")
+        if name in OPTIONS:
+            check_mutation(path, OPTIONS[name], f"mutation {n}, with options")
         assert explain(path)
+
+
+def _parquet(write: Callable[[pl.DataFrame, io.BytesIO], Any]) -> bytes:
+    buffer = io.BytesIO()
+    write(pl.DataFrame({"left": ["x", "y"], "right": ["y", "z"], "winner": ["x", "tie"]}), buffer)
+    return buffer.getvalue()
+
+
+CONTAINERS: dict[str, Callable[[], bytes]] = {
+    "votes.csv.gz": lambda: gzip.compress(TEXT.encode()),
+    "votes.csv.bz2": lambda: bz2.compress(TEXT.encode()),
+    "votes.csv.xz": lambda: lzma.compress(TEXT.encode()),
+    "votes.csv.zst": lambda: ZSTD,
+    "votes.zip": lambda: zipped({"votes.csv": TEXT, "README.md": "hi"}),
+    "votes.xlsx": lambda: workbook(ROWS),
+    "votes.parquet": lambda: _parquet(lambda frame, buffer: frame.write_parquet(buffer)),
+    "votes.arrow": lambda: _parquet(lambda frame, buffer: frame.write_ipc(buffer)),
+    "votes": TEXT.encode,
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_mutated_containers_are_read_or_refused_in_words(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As files, and from standard input, where nothing but the content says what they are."""
+    dice, path, data = random.Random(name), tmp_path / name, CONTAINERS[name]()
+    path.write_bytes(data)
+    assert check_mutation(path, {}, name)
+    for n in range(MUTATIONS):
+        mutated = mutate_bytes(data, dice)
+        path.write_bytes(mutated)
+        check_mutation(path, {}, f"mutation {n}")
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(mutated)))
+        check_mutation("-", {}, f"mutation {n}, from standard input")
+
+
+def test_workbooks_with_mutated_parts_are_read_or_refused_in_words(tmp_path: Path) -> None:
+    dice, path = random.Random("parts"), tmp_path / "votes.xlsx"
+    with zipfile.ZipFile(io.BytesIO(workbook(ROWS, ("Read me", "Votes")))) as archive:
+        parts = {part: archive.read(part).decode() for part in archive.namelist()}
+    for n in range(2 * MUTATIONS):
+        part = dice.choice([*parts])
+        path.write_bytes(zipped({**parts, part: mutate(parts[part], dice)}))
+        check_mutation(path, {}, f"mutation {n}")
+
+
+def test_mutated_files_that_are_read_together_are_read_or_refused_in_words(tmp_path: Path) -> None:
+    dice = random.Random("together")
+    for n in range(MUTATIONS):
+        for name in ("a.csv", "b.csv", "c.csv"):
+            (tmp_path / name).write_text(mutate(TEXT, dice) if dice.random() < 0.5 else TEXT)
+        for source in (str(tmp_path / "*.csv"), tmp_path, [tmp_path / "a.csv", tmp_path / "c.csv"]):
+            check_mutation(source, {}, f"mutation {n}")
+
+
+def test_mutated_addresses_are_refused_in_words() -> None:
+    dice = random.Random("addresses")
+    for n in range(MUTATIONS):
+        check_mutation(mutate("https://example.org/votes.csv", dice), {}, f"mutation {n}")

@@ -654,7 +654,12 @@ def test_ranks_of_items_by_judges_in_columns_are_lists(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lines", "expected"),
-    [("x beats y\ny beats z\nz beats x\n", "x>y y>z z>x"), ("x 3-1 y\ny 0-0 z\nz 1-2 x\n", "x>y y=z z<x")],
+    [
+        ("x beats y\ny beats z\nz beats x\n", "x>y y>z z>x"),
+        ("x 3-1 y\ny 0-0 z\nz 1-2 x\n", "x>y y=z z<x"),
+        ("a x 3 - 1 a y\na y 0:0 z\nz 1 – 2 a x\n", "a x>a y a y=z z<a x"),
+        ("a x beats y\ny beats z\nz beats a x\n", "a x>y y>z z>a x"),
+    ],
 )
 def test_lines_without_a_header_that_say_who_beat_whom(tmp_path: Path, lines: str, expected: str) -> None:
     found, report = load(lines, tmp_path, "games.txt")
@@ -715,3 +720,107 @@ def test_a_form_of_words_is_a_grid(tmp_path: Path) -> None:
     found, _ = load(text, tmp_path)
     assert isinstance(found, Ratings)
     assert sorted(found.grade.tolist()) == [1, 1, 2, 3, 3, 3]
+
+
+def test_results_of_both_players_are_those_of_white(tmp_path: Path) -> None:
+    text = "white_username,black_username,white_rating,black_rating,white_result,black_result\n"
+    found, _ = load(
+        text + "x,y,1500,1400,win,resigned\ny,z,1400,1300,agreed,agreed\nz,x,1300,1500,timeout,win\n", tmp_path
+    )
+    assert said(found) == "x>y y=z z<x"
+
+
+def test_a_system_is_ranked_and_not_the_document_that_it_translated(tmp_path: Path) -> None:
+    _, report = load("SYS,DOC,SID,WORKER,RAW.SCR\nx,d,1,w,70\ny,d,1,w,80\n", tmp_path)
+    assert (report.columns["item"], report.columns["grade"]) == ("SYS", "RAW.SCR")
+
+
+def test_winning_and_losing_teams(tmp_path: Path) -> None:
+    found, _ = load("Season,WTeamID,WScore,LTeamID,LScore\n2020,7,80,8,70\n2020,9,60,7,50\n", tmp_path)
+    assert said(found) == "7>8 9>7"
+
+
+def test_lists_of_objects_are_lists_or_grades_of_items(tmp_path: Path) -> None:
+    ranked = [{"prompt": "p", "answers": [{"answer": "a", "model": m, "rank": n} for n, m in enumerate("yx", 1)]}]
+    found, report = load(json.dumps(ranked * 2), tmp_path, "answers.json")
+    assert isinstance(found, Rankings)
+    assert found.to_polars()["item"].to_list() == ["y", "x"] * 2
+    assert "2 rows read, which hold 4 judgments, 4 kept." in report.lines()
+    graded = [
+        {"completions": [{"model": "x", "annotations": {"ok": [1]}, "overall_score": 8.5}, {"model": "y"}]},
+        {"completions": []},
+        {"completions": [{"model": "x", "overall_score": 3}, {"model": "y", "overall_score": 4}]},
+    ]
+    found, report = load("\n".join(map(json.dumps, graded)), tmp_path, "completions.jsonl")
+    assert isinstance(found, Ratings)
+    assert found.to_polars().rows() == [("x", 8.5), ("x", 3.0), ("y", 4.0)]
+    assert [m.line for m in report.malformed] == [1, 2]
+
+
+def test_a_list_of_texts_beside_a_list_of_ranks_is_an_order(tmp_path: Path) -> None:
+    rows = [{"generations": ["x", "y", "z"], "ranking": [2, 1, 2]}, {"generations": ["x", "y"], "ranking": [1, 2]}]
+    found, _ = load(json.dumps(rows), tmp_path, "ranked.json")
+    assert isinstance(found, Rankings)
+    assert found.to_polars()["item"].to_list() == ["y", "x", "z", "x", "y"]
+    assert found.to_polars()["rank"].to_list() == [1, 2, 2, 1, 2]
+    with pytest.raises(FormatError, match=r"'ranking': \[2, 1, 2\] names an item twice"):
+        load(json.dumps([{"ranking": [2, 1, 2]}] * 2), tmp_path, "ranked.json")
+
+
+def test_remarks_of_a_form_are_no_grades(tmp_path: Path) -> None:
+    text = "Timestamp,Rate: Tea,Rate: Milk,Rate: Juice,Comments\n1/2,5,3,4,nice\n1/3,4,2,3,\n"
+    assert len(load(text, tmp_path)[0]) == 6
+
+
+def test_votes_of_nobody_in_a_format_with_annotators(tmp_path: Path) -> None:
+    row = {"generator_1": "x", "generator_2": "y", "output_1": "", "output_2": "", "preference": 1.25}
+    found, report = load(json.dumps([row, {**row, "generator_1": None}, row]), tmp_path, "annotations.json")
+    assert found.annotator is None
+    assert (report.rows_read, report.kept, report.malformed_count) == (3, 2, 1)
+
+
+def test_a_matrix_of_numbers_without_names_is_not_suggested_as_comparisons(tmp_path: Path) -> None:
+    text = "".join(",".join(str((n * k) % 7 - 1) for k in range(1, 12)) + "\n" for n in range(1, 20))
+    with pytest.raises(FormatError) as error:
+        load(text, tmp_path)
+    assert error.value.suggestion is None
+
+
+def test_items_of_a_grid_are_named_without_the_word_before_all_of_them(tmp_path: Path) -> None:
+    found, report = load("rater,rank_tea,rank_milk,rank_juice\nann,1,2,3\nbob,2,1,3\n", tmp_path)
+    assert sorted(found.items.labels) == ["juice", "milk", "tea"]
+    assert any("If the largest is the best" in note for note in report.notes)
+
+
+def test_answers_that_are_missing_from_a_grid_are_no_faults(tmp_path: Path) -> None:
+    text = (
+        "who,How good is tea,How good is milk,How good is juice,Age\nann,5,N/A,3,old\nbob,2,1,n/a,old\ncy,4,4,4,old\n"
+    )
+    found, report = load(text, tmp_path, columns={"grade": "How good is *"})
+    assert (len(found), report.malformed_count) == (7, 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "columns"),
+    [
+        ("ID1,ID2,better_id", "s1,s2,s2", {"left": "ID1", "right": "ID2", "winner": "better_id"}),
+        (
+            "participant_id,trial_id,rating_stimulus,rating_score",
+            "p,t,C1,70",
+            {"item": "rating_stimulus", "grade": "rating_score", "annotator": "participant_id"},
+        ),
+    ],
+)
+def test_columns_of_public_experiments(tmp_path: Path, header: str, row: str, columns: dict[str, str]) -> None:
+    assert load(f"{header}\n{row}\n", tmp_path)[1].columns == columns
+
+
+def test_signs_say_which_side_is_better() -> None:
+    rows = {"left": ["x", "y", "z"], "right": ["y", "z", "x"], "winner": [">", "<", "="]}
+    assert said(read(rows)) == "x>y y<z z=x"
+
+
+def test_shares_in_a_matrix_are_pointed_out(tmp_path: Path) -> None:
+    _, report = load(",x,y\nx,,0.25\ny,0.75,\n", tmp_path)
+    assert "look like shares" in report.notes[0]
+    assert "look like shares" not in load(",x,y\nx,,1\ny,3,\n", tmp_path)[1].notes[0]

@@ -23,6 +23,8 @@ Answer = TypeVar("Answer")
 _EXAMPLE = Path("crowdrank-example")
 _MAX_COLUMNS, _MAX_VALUES, _VALUE_LENGTH = 20, 3, 24
 _SUGGESTED = "as suggested"
+# A table with fewer columns holds no judgments that a person could point out.
+_MIN_COLUMNS = 2
 # What a row may be, the roles of its columns in the order of the question, and the question. The last may be left out.
 _SHAPES = {
     "comparison": (
@@ -150,16 +152,16 @@ def _ask_for_annotator(file: Path, found: PreparedData, questions: Questions) ->
 def _ask_for_roles(file: Path, error: FormatError, questions: Questions) -> list[str]:
     """Show the columns of a file that was not understood, and ask for their roles."""
     frame = _first_rows(file)
-    if frame is None or not frame.columns:
+    suggested = [f"{role}={column}" for role, column in (error.suggestion or {}).items() if column]
+    if frame is None or len(frame.columns) < (1 if suggested else _MIN_COLUMNS):
         raise error
     typer.echo(f"{file.name} is a table, but its column names do not say what they contain:")
     _show_columns(frame, frame.columns)
-    suggested = [f"{role}={column}" for role, column in (error.suggestion or {}).items() if column]
     question = "What is one row: a comparison of two items, a grade, or a list?"
     if suggested:
         codes = " If the codes mean something else, exchange left and right." if "=left" in str(suggested) else ""
         typer.echo(f"By its cells it can be read with {', '.join(suggested)}.{codes}")
-        question = "Read it so? Or is one row a comparison of two items, a grade, or a list?"
+        question = "Read it this way? Or is one row a comparison of two items, a grade, or a list?"
     shape = questions.ask(
         question,
         _SUGGESTED if suggested else "comparison",
@@ -168,11 +170,14 @@ def _ask_for_roles(file: Path, error: FormatError, questions: Questions) -> list
     if shape == _SUGGESTED:
         return suggested
     roles, question = _SHAPES[shape]
+    from crowdrank.io import read
 
     def parse(text: str) -> list[str]:
         named = _parse_columns(text, frame.columns)
         if not len(roles) - 1 <= len(named) <= len(roles):
             raise SettingError(f"Name {len(roles) - 1} or {len(roles)} columns, got {len(named)}.")
+        if not questions.use_defaults:  # otherwise the ranking says what is wrong
+            read(file, columns=dict(zip(roles, named, strict=False)), warn=False)
         return named
 
     default = ", ".join(str(n + 1) for n in range(min(len(roles), len(frame.columns))))

@@ -45,7 +45,7 @@ SKIP, UNKNOWN, BOTH_BAD = np.int8(2), np.int8(3), np.int8(4)
 _TIES = each(
     "= == ~ - ½ tie ties tied tievote draw drawn drew equal equals equallygood both bothequal same bothgood "
     "bothgoodvote thesame aboutthesame roughlythesame aboutequal roughlyequal similar verysimilar "
-    "undecided nopreference nodifference indifferent tieinconsistent c t "
+    "undecided nopreference np nodifference indifferent tieinconsistent c t "
     "unentschieden gleich égalité egalite empate"
 )
 _BOTH_BADS = each(
@@ -55,8 +55,8 @@ _SKIPS = each(
     "* skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
     "unknown none na null nan noanswer unanswered abstain abstained"
 )
-_LEFT_WORDS = each("leftvote leftwins arrowleft awins win won wins victory")
-_RIGHT_WORDS = each("rightvote rightwins arrowright bwins loss lost lose defeat")
+_LEFT_WORDS = each("> >> leftvote leftwins arrowleft awins win won wins victory")
+_RIGHT_WORDS = each("< << rightvote rightwins arrowright bwins loss lost lose defeat")
 # model_1 is the first of model_1 and model_2; of model_0 and model_1 it is the second only where columns say so.
 _NAMED_SIDES = [(left, right) for tier in SIDE_PAIRS for left, right in tier if "0" not in left]
 _WORDS: dict[str, np.int8] = {
@@ -295,7 +295,7 @@ def _bare_numbers(labels: pl.Series) -> tuple[pl.Series, str] | None:
     if cells.str.contains(r"^\d+([.,]\d+)? ?%$").all():
         return labels.str.strip_chars("% ").str.replace(",", ".", literal=True), "percentages"
     most = cells.str.extract(r"^\d+(?:\.\d+)? ?/ ?(\d+)$")
-    if cells.str.contains(r"^\d+ ?[:=–-] ?\D").mean() > _MOST_WORDED and cells.str.contains(r"^\d+\b").all():  # type: ignore[operator]
+    if cells.str.contains(r"^\d+ ?[:=–-] ?[^\d\s]").mean() > _MOST_WORDED and cells.str.contains(r"^\d+\b").all():  # type: ignore[operator]
         return labels.str.extract(r"^(\d+)"), "the numbers before their words"
     if not most.has_nulls() and most.n_unique() == 1:
         return labels.str.extract(r"^([\d.]+)"), f"points out of {most[0]}"

@@ -58,12 +58,12 @@ _ANNOTATOR_WORDS = (
 )
 _PARTICIPANT_WORDS = "user participant person respondent subject visitor prolific subj"
 _ITEM_WORDS = (
-    "item object document doc candidate stimulus option entity alternative condition image img video model system "
+    "item object candidate stimulus option entity alternative condition image img video model system "
     "generator player team driver method essay project product submission representation choice argument policy movie "
     "film song book poster sentence summary stim"
 )
 # Tried after the others, beside which they often stand: the sample that a model was shown, the paper of an author.
-_OTHER_ITEM_WORDS = "sys ratee gradee reviewee paper fighter athlete competitor contestant horse sample"
+_OTHER_ITEM_WORDS = "sys document doc ratee gradee reviewee paper fighter athlete competitor contestant horse sample"
 _TEXT_WORDS = "response output answer text conversation completion translation caption generation humanref"
 _DURATION_WORDS = (
     "duration timetaken responsetime worktime reactiontime decisiontime leadtime timespent elapsed work response"
@@ -89,6 +89,7 @@ def _durations() -> dict[str, float]:
 
 DURATIONS = _durations()
 ITEM_WORDS = (*_ITEM_WORDS.split(), *_OTHER_ITEM_WORDS.split())
+TEXT_WORDS = frozenset(_TEXT_WORDS.split())
 ANNOTATOR_WORDS = ("annotator", *_ANNOTATOR_WORDS.split())
 # In a grid with voters in rows: names of voters, and columns of numbers that are not items.
 GRID_ANNOTATORS = frozenset(
@@ -106,7 +107,7 @@ SYNONYMS: dict[str, Tiers] = {
         _with_id(_ANNOTATOR_WORDS),
         _with_end(_ANNOTATOR_WORDS, "name"),
         tuple(_PARTICIPANT_WORDS.split()),
-        (*_with_id(_PARTICIPANT_WORDS), "prolificpid"),
+        (*_with_id(_PARTICIPANT_WORDS), "prolificpid", "participantprivateid"),
         ("uid",),
     ),
     # A name with "+" stands for two columns whose cells are joined.
@@ -119,23 +120,30 @@ SYNONYMS: dict[str, Tiers] = {
         "winnername winneritem",
         "winnerid",
         "preferred choice chosen selected selection vote result answer label preference verdict outcome judgment "
-        "judgement decision better pick ftr gewinner sieger vainqueur gagnant ganador",
+        "judgement decision better pick ftr whiteresult gewinner sieger vainqueur gagnant ganador",
         "preferredmodel preferredsystem preferredresponse preferreditem chosenmodel chosenitem chosenresponse "
-        "bettermodel betteritem betterresponse winningteam winningmodel winningitem whoisbetter whichisbetter",
+        "bettermodel betteritem betterresponse winningteam winningmodel winningitem betterid preferredid chosenid "
+        "whoisbetter whichisbetter",
     ),
     "item": (
         ("item",),
-        ("itemname",),
+        ("itemname", "ratingstimulus"),
         ("itemid",),
         _with_end(_ITEM_WORDS, "name"),
         tuple(_ITEM_WORDS.split()[1:]),
         (*_with_id(_ITEM_WORDS), "docno"),
+        # WMT's direct assessments name the system (sys) and, beside it, the document that it translated.
+        ("sys",),
         _with_end(_OTHER_ITEM_WORDS, "name"),
-        tuple(_OTHER_ITEM_WORDS.split()),
+        tuple(_OTHER_ITEM_WORDS.split()[1:]),
         _with_id(_OTHER_ITEM_WORDS),
     ),
     "grade": _tiers(
-        "grade", "rating", "score", "stars relevance label mark points judgment judgement", "rawscore rawscr"
+        "grade",
+        "rating",
+        "score",
+        "stars relevance label mark points judgment judgement",
+        "rawscore rawscr ratingscore",
     ),
     "rank": _tiers("rank", "position", "place placement", "ranking"),
     "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid", "event eventid heat heatid"),
@@ -196,6 +204,7 @@ def _side_pairs() -> PairTiers:
             [("home", "away"), ("home", "visitor"), ("heim", "gast"), ("homeneutral", "visitorneutral")],
             [("white", "black")],
             [("links", "rechts"), ("gauche", "droite"), ("izquierda", "derecha"), ("rfighter", "bfighter")],
+            [("whiteusername", "blackusername"), ("whiteuser", "blackuser")],
             [("homeid", "awayid"), ("whiteid", "blackid")],
             bare,
             [("lhsid", "rhsid")],
@@ -241,6 +250,9 @@ WINNER_LOSER_PAIRS: PairTiers = (
     (("winner", "loser"),),
     (("winnername", "losername"), ("winneritem", "loseritem")),
     (("winnerid", "loserid"),),
+    (("winningteam", "losingteam"), ("winningplayer", "losingplayer"), ("winnerteam", "loserteam")),
+    (("wteamname", "lteamname"), ("wteam", "lteam"), ("wname", "lname")),
+    (("wteamid", "lteamid"),),
     (("chosenmodel", "rejectedmodel"), ("winnermodel", "losermodel")),
     (("chosen", "notchosen"),),
     (("chosen", "rejected"),),
@@ -403,12 +415,13 @@ def match_roles(
     """Find the column of each role: as given by the caller or the format, or else by its name."""
     if kind is not None and kind not in KINDS:
         raise UnknownNameError("kind of judgments", kind, KINDS)
-    matcher = RoleMatcher(table, _with_roles_of_format(table, resolve_columns(table, columns)))
+    named = resolve_columns(table, columns)
+    matcher = RoleMatcher(table, _with_roles_of_format(table, named))
     for found_kind, shape in SHAPES:
         if kind in (None, found_kind) and matcher.allows(found_kind, shape) and (roles := matcher.match(shape)):
             for role in OPTIONAL_ROLES[found_kind]:
                 matcher.add(roles, role)
-            for role in [r for r in OPTIONAL_ROLES[found_kind] if r in roles and r not in matcher.given]:
+            for role in [r for r in OPTIONAL_ROLES[found_kind] if r in roles and r not in named]:
                 stored = table.load(stored_columns(roles[role], table.columns), 1)
                 # A conversation called context; or a column that nobody filled in.
                 if any(kind.is_nested() for kind in stored.dtypes) or _is_empty(table, roles[role]):
@@ -631,6 +644,8 @@ def _no_match(matcher: RoleMatcher, kind: str | None) -> FormatError:
     missing = {shape: [role for role in shape if not matcher.column_exists(role)] for _, shape in shapes}
     nearest = min(missing, key=lambda shape: len(missing[shape]) / len(shape))
     lacking = missing[nearest] or list(nearest)
+    if lacking == ["loser"]:  # a column such as `selected` says which of two items won, and these are not known
+        lacking = ["left", "right"]
     needed = "; ".join(
         f"{k} need {', or '.join(_listed(shape) for other, shape in shapes if other == k and len(shape) < 4)}"
         for k in dict.fromkeys(k for k, _ in shapes)

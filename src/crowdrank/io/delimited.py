@@ -26,10 +26,16 @@ _HEAD_BYTES, _HEAD_LINES, _MOST_LINES = 1 << 16, 50, 0.5
 _MAX_TITLES, _MIN_LINES = 5, 4
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _SCORE = re.compile(r"\d+\s*[-–:]\s*\d+")
+# Several answers in one cell.
+_ANSWERS = re.compile(r"[+-]?\d(\s*,\s*[+-]?\d)+")
 # Lines that draw a table, as Markdown and databases print it: |---|:--:| and +----+----+.
 _RULE = re.compile(rb"(?m)^[ \t]*(?=[^\n]*[|+])(?=[^\n]*--)[|+:= \t-]+$")
 # A list such as "tea > milk > juice", and the name before one: "ann: ".
 _ORDER, _BEFORE_ORDER = " > ", re.compile(rb"(?m)^([^:>\n]+):[ \t]*")
+# Results without a header: "Real Madrid 3 - 1 Ajax", "ann beats bob".
+_MET = re.compile(
+    rb"(?m)^[ \t]*(\S.*?)[ \t]+(\d+[ \t]*(?:-|:|\xe2\x80\x93)[ \t]*\d+|beats|beat|defeats|defeated)[ \t]+(\S.*?)[ \t]*$"
+)
 # Words that are as often values as names of columns.
 _ALSO_VALUES = frozenset(
     "a b c x y i j l r p1 p2 first second left right lhs rhs home away white black choice answer".split()  # noqa: SIM905
@@ -86,6 +92,8 @@ def find_delimiter(body: bytes, prefer: str) -> tuple[bytes, str]:
     if all(_ORDER in line and not any(sign in line for sign in DELIMITERS) for line in lines):
         named = all(_BEFORE_ORDER.match(line.encode()) for line in lines)
         return (_BEFORE_ORDER.sub(rb"\1\t", body), "\t") if named else (body, prefer)
+    if len(lines) > 1 and all(_MET.fullmatch(line.encode()) and not set(line) & {*DELIMITERS} for line in lines):
+        return _MET.sub(rb"\1\t\2\t\3", body), "\t"
     outside_quotes = re.sub(r'"[^"]*"', "", lines[0])
     best = max(prefer + DELIMITERS, key=outside_quotes.count)
     if b'"' in body[:_HEAD_BYTES]:
@@ -161,7 +169,7 @@ def _is_value(field: str, cells: Sequence[str]) -> bool:
     """Return whether a field of the first line looks like the cells below it."""
     if not field or not cells:
         return False
-    for pattern in (_NUMBER, _SCORE):
+    for pattern in (_NUMBER, _SCORE, _ANSWERS):
         if pattern.fullmatch(field):
             return all(pattern.fullmatch(cell) for cell in cells)
     return field in cells

@@ -27,33 +27,37 @@ from crowdrank.io.column_roles import (
     NAMES_BY_ROLE,
     NOT_ITEMS,
     SYNONYMS,
+    TEXT_WORDS,
     named_sides,
     normalize_name,
     stored_columns,
 )
-from crowdrank.io.rows import parse_labels, parse_numbers, parse_timestamps
+from crowdrank.io.rows import missing_numbers, parse_labels, parse_numbers, parse_timestamps
 from crowdrank.io.source_table import SourceTable
 
 _SAMPLE_ROWS = 2_000
-_MAX_COLUMNS = 60
+_MAX_COLUMNS, _MAX_UNNAMED = 60, 5
 # Shares: of common values in two columns of items, of rows that a winner explains.
 _OVERLAP, _MOST = 0.3, 0.8
 # The smallest share of rows that each side of a guessed winner wins.
 _FEWEST = 0.1
 _WINNER_NAMES = frozenset(name for tier in SYNONYMS["winner"] for name in tier)
 _GRADE_NAMES = frozenset(name for tier in SYNONYMS["grade"] for name in tier)
-_LONG_TEXT = 80
+_LONG_TEXT, _LONG_START = 80, 12
+_QUESTIONS = frozenset(["prompt", "question", "instruction", "input", "query", "promptid", "questionid"])
 # 1979 in seconds since 1970; numbers of items and grades are smaller.
 _FIRST_SECOND = 3e8
 _OPTIONAL = ("annotator", "query", "weight", "time", "duration")
 _NUMBERED = re.compile(r"[^\d]\d$|[ _.-][abAB]$")
 # Names of numbers that describe an item and are no part of its name, and of counts, which are not scores.
 _NOT_PARTS = re.compile(
-    r"score|rating|elo|rank|odds|pts|points|lat|lon|length|len|time|created|date|price|votes|result|outcome",
+    r"score|rating|elo|prefer|rank|odds|pts|points|lat|lon|length|len|time|created|date|price|votes|result|outcome",
     re.IGNORECASE,
 )
 _RESULTS = re.compile(r"result|outcome|winner", re.IGNORECASE)
 _COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
+# Numbers of both sides that were known before they met.
+_BEFOREHAND = re.compile(r"rating|elo|rank|seed|odds|prob|age|height|weight|len|tokens", re.IGNORECASE)
 # Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
 _CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
 _MOST_CODES, _MAX_GRADE, _MAX_POINTS, _MIN_NAMED, _MIN_NUMBERED = 11, 10, 100, 3, 5
@@ -62,7 +66,7 @@ _SCALE = re.compile(
     r"prefer|choice|choose|scale|slider|likert|better|comparison|rating|score|judg|answer|response|label|vote",
     re.IGNORECASE,
 )
-_SCALE_SIZES = (5, 6, 7, 9)
+_SCALE_SIZES = (4, 5, 6, 7, 8, 9, 10)
 _RANK = re.compile(r"rank|place|position", re.IGNORECASE)
 _BEATS = frozenset(["beats", "beat", "defeats", "defeated", "def", "def.", "d.", "over", "won", ">"])
 # Keys on both sides of the keyboard, as experiments use them.
@@ -72,6 +76,7 @@ _SIDE_FIRST = re.compile(r"(home|left|white)([ _.-]?.+)", re.IGNORECASE)
 _SECOND = {"1": "2", "a": "b", "left": "right", "first": "second", "home": "away", "white": "black"}
 # Also words for player 1 and player 2, but in a column of its own more often a participant.
 _PARTICIPANT = re.compile(r"p\d+", re.IGNORECASE)
+_JUDGE = re.compile(r"(j|r|judge|rater|reviewer|grader)[ _.-]?\d+", re.IGNORECASE)
 _WORKER = re.compile(r"(w|worker|judge|user|u|annotator|rater|turker|obs|observer)[_-]?\d+", re.IGNORECASE)
 
 
@@ -159,11 +164,11 @@ def guess_unnamed(table: SourceTable) -> Mapping[str, str]:
         if columns[1].cells.str.contains(" > ", literal=True).all():
             return {"annotator": columns[0].name, "order": columns[1].name}
         return {"winner": columns[0].name, "loser": columns[1].name} if _same_items(*columns) else {}
-    if len(columns) == 3 and _same_items(columns[0], columns[2]):  # ann beats bob, or ann 3-1 bob
+    if len(columns) == 3:  # ann beats bob, or ann 3-1 bob
         left, between, right = columns
-        if {word.casefold() for word in between.values} <= _BEATS:
+        if {word.casefold() for word in between.values} <= _BEATS and _same_items(left, right):
             return {"winner": left.name, "loser": right.name}
-        if between.cells.str.contains(r"^\d+\s*[-–:]\s*\d+$").all():
+        if between.cells.str.contains(r"^\d+\s*[-–:]\s*\d+$").all() and not (left.numeric or right.numeric):
             return {"left": left.name, "winner": between.name, "right": right.name}
     left, right, winner = columns[-3:]
     if not _same_items(left, right) or winner.values > left.values | right.values:
@@ -178,6 +183,8 @@ def guess_unnamed(table: SourceTable) -> Mapping[str, str]:
 def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
     """Return suggestions for `columns`, the most likely first; the caller tries whether they work."""
     columns = [column for column in sample_columns(table) if column.present]
+    if not table.has_header and len(columns) > _MAX_UNNAMED and all(column.numeric for column in columns):
+        return []  # a matrix of numbers
     by_name = {column.name: column for column in columns}
     suggestions = [*_find_ranks(table, columns), *_find_givers(columns)]
     found = _find_sides(table, columns, by_name)
@@ -301,6 +308,8 @@ def _find_winners(
         # The second of two columns says who lost: black_result, b_wins.
         if _is_optional(column.name) or any(_other_side(name) == column.name for name in by_name):
             continue
+        if _BEFOREHAND.search(column.name) and _other_side(column.name) in by_name:
+            continue
         if keys := next((pair for pair in _KEYS if {*pair} == column.values), ""):
             found.append((-1.0, f"{column.name}:{keys[0]}=left,{keys[1]}=right"))
             continue
@@ -311,7 +320,7 @@ def _find_winners(
         elif column.cells.str.contains(r"^-?[01](\s*,\s*-?[01])+$").mean() == 1:
             found.append((-2.0, f"{column.name}:1=left,0=tie,-1=right"))
         elif len(column.values) in (2, 3) and column.values <= {"0", "1", "2", "3"}:
-            found.append((0.0, f"{column.name}:{_code_meanings(sorted(column.values), column.name)}"))
+            found.append((0.0, f"{column.name}:{_code_meanings(sorted(column.values), column.name, sides)}"))
         elif 2 < len(unclear) <= _MOST_CODES and {-float(code) for code in unclear} == {float(c) for c in unclear}:
             signs = {code: "left" if float(code) > 0 else "right" if float(code) < 0 else "tie" for code in unclear}
             found.append((0.0, f"{column.name}:{','.join(f'{code}={word}' for code, word in signs.items())}"))
@@ -350,15 +359,27 @@ def _joined(parts: Sequence[pl.Series]) -> pl.Series:
     return parts[0] if len(parts) == 1 else pl.select(pl.concat_str(parts, separator=JOIN)).to_series().alias("cell")
 
 
-def _code_meanings(codes: Sequence[str], column: str) -> str:
-    second = ("left", "right") if _CHOSEN.search(column) else ("right", "left")
+def _code_meanings(codes: Sequence[str], column: str, sides: tuple[str, str] = ("", "")) -> str:
+    second = ("left", "right") if _CHOSEN.search(column) or _is_about_second(column, sides) else ("right", "left")
     words = second if len(codes) == 2 else ("left", "right", "tie")
     return ",".join(f"{code}={word}" for code, word in zip(codes, words, strict=True))
 
 
+def _is_about_second(column: str, sides: tuple[str, str]) -> bool:
+    """Return whether a column such as away_win, or bResult for red and blue, says whether the second side won."""
+    words = [{word.casefold() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", side)} for side in sides]
+    said = [word.casefold() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", column)]
+    first, second = words[0] - words[1], words[1] - words[0]
+    if not said or not first or not second:
+        return False
+    initials = [{word[0] for word in own} for own in (first, second)]
+    return said[0] in second or (said[0] in initials[1] and said[0] not in initials[0] and len(said) > 1)
+
+
 def _find_scores(rest: Sequence[ColumnSample]) -> list[dict[str, str]]:
     by_name = {column.name: column for column in rest}
-    numeric = {c.name for c in rest if c.numeric and not c.one_each and not _COUNTS.search(c.name)}
+    numeric = {c.name for c in rest if c.numeric and not c.one_each}
+    numeric = {name for name in numeric if not _COUNTS.search(name) and not _BEFOREHAND.search(name)}
     numeric = {name for name in numeric if not _in_series(name, by_name)}
     pairs = [(name, other) for name in sorted(numeric) if (other := _other_side(name)) in numeric]
     return [{"left_score": a, "right_score": b} for a, b in pairs[:1]]
@@ -403,7 +424,12 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     labels = [c for c in labels if not c.clock and c.name not in sided]
     if table.has_header and (several := _grades_by_column(table, columns) or _grades_of_a_person(columns)):
         return [several]
+    if table.has_header and (
+        texts := _graded_texts(columns) or _grades_in_series(columns) or _grades_by_question(columns)
+    ):
+        return [texts]
     grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or _is_scale(c)]
+    grades = [c for c in grades if not any(normalize_name(c.name) in tier for tier in SYNONYMS["list"])]
     # A number that goes with another column one to one is its number, not a grade: document 7 is doc7.
     grades = [c for c in grades if not any(_go_together(c, other) for other in labels if other is not c)]
     # Where there is a column such as `vote` or `chosen`, no other number says what people thought.
@@ -436,6 +462,46 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     return [roles | {value: grade.name}]
 
 
+def _graded_texts(columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return the roles of texts that are graded once each, such as the responses to a prompt: item, query and grade."""
+    texts = [c for c in columns if (c.one_each or c.long) and not c.numeric and normalize_name(c.name) in TEXT_WORDS]
+    grades = [c for c in columns if c.numeric and not c.clock and not c.one_each and len(c.values) > 1]
+    if len(texts) != 1 or not grades:
+        return {}
+    asked = [c.name for c in columns if normalize_name(c.name) in _QUESTIONS and not c.one_each and not c.numeric]
+    named = [c for c in grades if normalize_name(c.name) in _GRADE_NAMES]
+    found = {"item": texts[0].name, "grade": (named or grades)[0].name}
+    return found | ({"query": asked[0]} if asked else {})
+
+
+def _grades_by_question(columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return a pattern of questions that begin alike and are answered by numbers: How do you like the food of …."""
+    for first in columns:
+        start = first.name[: first.name.rfind(" ") + 1]
+        group = [c for c in columns if len(start) >= _LONG_START and c.name.startswith(start)]
+        if len(group) >= _MIN_NAMED and "*" not in start and "," not in start and all(map(_is_graded, group)):
+            return {"grade": f"{start}*"}
+    return {}
+
+
+def _is_graded(column: ColumnSample) -> bool:
+    """Return whether the cells are whole numbers on a short scale, or say that there is none."""
+    numbers = parse_numbers(column.cells)
+    seen = numbers[np.isfinite(numbers)]
+    plain = bool((np.isfinite(numbers) | missing_numbers(column.cells)).all())
+    return plain and seen.size > 1 and bool(((seen >= 0) & (seen <= _MAX_GRADE)).all())
+
+
+def _grades_in_series(columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return the item and the columns of judges who are numbered: J1, J2, J3 beside a skater and a component."""
+    by_name = {column.name: column for column in columns}
+    several = [c.name for c in columns if _JUDGE.fullmatch(c.name) and _in_series(c.name, by_name)]
+    labels = [c for c in columns if not (c.numeric or c.long) and len(c.values) > 1 and c.name not in several]
+    if not several or not labels or any(_names_annotator(c.name) for c in labels):
+        return {}
+    return {"item": labels[0].name, "grade": ",".join(several)}
+
+
 def _go_together(first: ColumnSample, second: ColumnSample) -> bool:
     """Return whether every value of one column goes with one value of the other."""
     if len(first.values) != len(second.values) or len(first.values) < _MIN_NUMBERED:
@@ -446,7 +512,9 @@ def _go_together(first: ColumnSample, second: ColumnSample) -> bool:
 
 def _is_scale(column: ColumnSample) -> bool:
     """Return whether cells are words of a scale, or numbers before words: 6: weak accept."""
-    return is_scale_of_words(column.values) or bool(column.cells.drop_nulls().str.contains(r"^\d+ ?[:=–-] ?\D").all())
+    return is_scale_of_words(column.values) or bool(
+        column.cells.drop_nulls().str.contains(r"^\d+ ?[:=–-] ?[^\d\s]").all()
+    )
 
 
 def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> dict[str, str]:

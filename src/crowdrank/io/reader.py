@@ -29,8 +29,10 @@ from crowdrank.io.wide_tables import (
     free_name,
     read_choices,
     read_crosstable,
+    read_listed_objects,
     read_lists,
     read_pairs_in_text,
+    read_ranked_lists,
     read_tallies,
     read_wide,
     spread_roles,
@@ -339,7 +341,9 @@ def _match_shape(
     defining = DEFINING_ROLES & ({role for role, column in given.items() if column} | set(table.roles))
     if not defining and kind in (None, "comparisons") and (games := read_crosstable(table)) is not None:
         return games, match_roles(games, "comparisons", given)
-    lists = None if defining or kind not in (None, "rankings") else read_lists(table) or read_choices(table)
+    lists = None
+    if not defining and kind in (None, "rankings"):
+        lists = read_lists(table) or read_choices(table) or read_ranked_lists(table)
     if lists is not None:
         return lists, match_roles(lists, "rankings", given)
     if not defining and not table.has_header and (unnamed := _guess_unnamed(table)):
@@ -354,6 +358,7 @@ def _match_shape(
         return _with_names(table, match_roles(table, kind, given))
     except UnmatchedColumnsError:
         wide = None if defining - {"left", "right"} else read_tallies(table, kind) or read_wide(table, kind)
+        wide = wide if wide is not None or defining else read_listed_objects(table, kind)
         if wide is None and defining <= {"winner"} and kind in (None, "comparisons"):
             wide = read_pairs_in_text(table)
         if wide is None:

@@ -196,7 +196,7 @@ class RowErrors:
 
     @property
     def count(self) -> int:
-        return int(np.count_nonzero(self.fault))
+        return self.judgments(np.not_equal(self.fault, 0))
 
     @property
     def rows_read(self) -> int:
@@ -253,7 +253,7 @@ def show_cell(value: object) -> str:
     """Return a cell for a message: quoted, and cut if it is long."""
     if value is None:
         return "nothing"
-    text = repr(value)
+    text = repr(value.to_list() if isinstance(value, pl.Series) else value)
     if len(text) <= _MAX_CELL_LENGTH:
         return text
     return f"{text[: _MAX_CELL_LENGTH - 2]}…{text[0] if isinstance(value, str) else ''}"

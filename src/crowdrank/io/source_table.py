@@ -146,16 +146,21 @@ def with_columns_computed(table: SourceTable, computed: pl.DataFrame, **changes:
 def with_fields(table: SourceTable) -> SourceTable:
     """Return a table that has the fields of objects as columns: verdict.winner, which is also known as winner.
 
-    Lists of two texts in every row are two columns besides: models_1 and models_2.
+    Lists of two texts in every row are two columns besides, models_1 and models_2; beside them, so are lists of two
+    numbers.
     """
     return _with_objects(_with_pairs(table))
 
 
 def _with_pairs(table: SourceTable) -> SourceTable:
     types = table.load(table.columns, 1).schema if table.columns else {}
-    lists = [column for column, kind in types.items() if kind == pl.List(pl.String)]
+    texts = [column for column, kind in types.items() if kind == pl.List(pl.String)]
+    numbers = [c for c, kind in types.items() if isinstance(kind, pl.List) and kind.inner.is_numeric()]
+    lists = [*texts, *numbers] if texts else []
     frame = table.load(lists, None) if lists else pl.DataFrame()
     pairs = [column for column in lists if table.rows and bool((frame[column].list.len() == 2).all())]
+    if not {*pairs} & {*texts}:
+        return table
     sides = {f"{column}_{n + 1}": frame[column].list.get(n) for column in pairs for n in range(2)}
     new = {name: cells for name, cells in sides.items() if name not in table.columns}
     return with_columns_computed(table, pl.DataFrame(new)) if new else table
@@ -196,9 +201,12 @@ def combine_tables(tables: Sequence[SourceTable]) -> SourceTable:
             most = None if rows is None else max(rows - int(start), 0)
             found = table.load([name for name in names if name in table.columns], most)
             height = table.rows if most is None else min(most, table.rows)
-            empty = pl.Series(names[0], [None] * height, dtype=pl.String)
-            frames.append(found if found.width else empty.to_frame())
-        return pl.concat(_as_same_types(frames), how="diagonal").select(pl.col(names))
+            empty = pl.Series([None] * height, dtype=pl.Null)
+            # By numbers, because polars reads names such as "" and "^left$" as patterns.
+            cells = {str(n): found.get_column(name) if name in found else empty for n, name in enumerate(names)}
+            frames.append(pl.DataFrame(cells))
+        combined = pl.concat(_as_same_types(frames), how="vertical_relaxed") if names else pl.DataFrame()
+        return pl.DataFrame({name: combined.get_column(str(n)) for n, name in enumerate(names)})
 
     def locate(rows: Sequence[int]) -> list[RowLocation]:
         found = []
@@ -244,8 +252,10 @@ def _as_same_types(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     types: dict[str, set[pl.DataType]] = {}
     for frame in frames:
         for name, kind in frame.schema.items():
-            types.setdefault(name, set()).add(kind)
+            if kind != pl.Null:  # an empty column fits any
+                types.setdefault(name, set()).add(kind)
     mixed = {name for name, kinds in types.items() if len(kinds) > 1}
+    mixed |= frames[0].columns - types.keys()
     return [
         pl.DataFrame([text_series(s.name, s.to_list()) if s.name in mixed else s for s in frame.iter_columns()])
         for frame in frames

@@ -9,6 +9,7 @@ import gzip
 import io
 import lzma
 import re
+import struct
 import sys
 import zipfile
 import zlib
@@ -183,11 +184,25 @@ def _from_bytes(name: str, data: bytes) -> list[Container]:
     return [Container(name, suffix, lambda: data)]
 
 
+BROKEN_ARCHIVE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    RuntimeError,  # encrypted, or compressed in a way that is not implemented
+    EOFError,
+    KeyError,
+    ValueError,  # offsets before the beginning of the file
+    OSError,
+)
+"""What Python raises for zip files that are cut or changed."""
+
+
 def _from_archive(name: str, data: bytes) -> list[Container]:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
         members = [member for member in archive.namelist() if not member.endswith("/")]
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
+    except BROKEN_ARCHIVE as error:
         raise FormatError(f"{name}: is not a complete zip file ({error}).") from error
     chosen = _data_files(members)
     if not chosen:
@@ -196,7 +211,7 @@ def _from_archive(name: str, data: bytes) -> list[Container]:
     def read(member: str) -> bytes:
         try:
             return decompress(archive.read(member), member)
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error, EOFError, OSError) as error:
+        except BROKEN_ARCHIVE as error:
             raise FormatError(f"{name}: {member} cannot be extracted ({error}).") from error
 
     return [
@@ -247,9 +262,12 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs
 # The delimiter that is expected of text, by suffix.
 _DELIMITED_SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t", ".dat": "\t", "": ","}
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+# Text with another suffix is JSON if it begins so, and delimited if not.
+_JSON_STARTS = (b"[{", b'{"', b"[\n", b"{\n")
 _WORKBOOK_SUFFIXES = (".xlsx", ".xlsm")
 # Never read as text.
 _BINARY_SUFFIXES = (".xls", ".ods", ".pdf", ".pkl", ".npy", ".npz", ".mat", ".db", ".7z", ".rar", ".tar", ".tgz")
+_DOCUMENT_SUFFIXES = (".html", ".htm", ".xml", ".svg", ".py", ".ipynb", ".r", ".rdata", ".rds", ".doc", ".docx", ".rtf")
 # Bytes and lines that detection looks at: enough for the first lines, or the first records, of any file.
 _HEAD_BYTES, _RECORD_BYTES = 1 << 16, 1 << 22
 _HEAD_LINES, _HEAD_RECORDS = 50, 20
@@ -269,8 +287,6 @@ class Source:
         The whole text of a text file, as UTF-8; empty for data frames and Parquet.
     json : bool
         Whether the name of the file says that it is JSON.
-    tabular : bool
-        Whether the source has named columns. False for text with an unknown suffix, which some format may know.
     path : Path, optional
         The file.
     """
@@ -279,7 +295,6 @@ class Source:
     parse: Callable[[], SourceTable]
     text: bytes = b""
     json: bool = False
-    tabular: bool = True
     path: Path | None = None
 
     @cached_property
@@ -306,8 +321,6 @@ class Source:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns of the table; for JSON the keys of the first objects, which is faster."""
-        if not self.tabular:
-            return ()
         return tuple(dict.fromkeys(key for record in self.records for key in record)) or self.table.columns
 
     @cached_property
@@ -324,12 +337,25 @@ def open_table(source: Any, encoding: str | None = None) -> SourceTable:
 def open_sources(source: Any, encoding: str | None = None, header: bool | None = None) -> list[Source]:
     """Open a path, several paths, a data frame or a dict of columns; a folder, a pattern or an archive is several."""
     if isinstance(source, list | tuple) and source and all(isinstance(s, str | PathLike) for s in source):
+        _refuse_repeated_files(source)
         return [opened for path in source for opened in open_sources(path, encoding, header)]
     if isinstance(source, str | PathLike):
         return [_open_container(found, encoding, header) for found in find_containers(source)]
     if isinstance(source, Mapping):
         return [Source("the columns", lambda: read_columns(source))]
     return [Source("the data frame", lambda: read_frame(source))]
+
+
+def _refuse_repeated_files(paths: Sequence[str | PathLike[str]]) -> None:
+    """Raise an error if one file is named twice, as by two patterns that overlap: its judgments would count twice."""
+    seen = set[Path]()
+    for text in map(str, paths):
+        if text == STANDARD_INPUT or _URL.match(text):
+            continue
+        for path in find_files(text) if is_folder_or_pattern(text) else [Path(text)]:
+            if (real := path.absolute()) in seen:
+                raise FormatError(f"{path}: is named twice.", remedy="Name each file once.")
+            seen.add(real)
 
 
 def _open_container(found: Container, encoding: str | None, header: bool | None) -> Source:
@@ -342,23 +368,21 @@ def _open_container(found: Container, encoding: str | None, header: bool | None)
         from crowdrank.io.spreadsheets import read_workbook
 
         return Source(name, lambda: read_workbook(found.read(), name, header), path=found.path)
-    if suffix in _BINARY_SUFFIXES:
+    if suffix in (*_BINARY_SUFFIXES, *_DOCUMENT_SUFFIXES):
         _refuse_suffix(name, suffix)
     text = as_utf8(found.read(), name, encoding)
-    if suffix in _JSON_SUFFIXES:
+    if suffix in _JSON_SUFFIXES or (suffix not in _DELIMITED_SUFFIXES and text.lstrip()[:2] in _JSON_STARTS):
         from crowdrank.io.json_records import read_json, unwrap_records
 
         text = unwrap_records(text)
         return Source(name, lambda: read_json(text, name), text, json=True, path=found.path)
-    if suffix in _DELIMITED_SUFFIXES:
-        prefer = _DELIMITED_SUFFIXES[suffix]
-        return Source(name, lambda: read_delimited(text, name, prefer, header), text, path=found.path)
-    return Source(name, lambda: _refuse_suffix(name, suffix), text, tabular=False, path=found.path)
+    prefer = _DELIMITED_SUFFIXES.get(suffix, ",")
+    return Source(name, lambda: read_delimited(text, name, prefer, header), text, path=found.path)
 
 
 def _refuse_suffix(name: str, suffix: str) -> NoReturn:
     raise FormatError(
-        f"{name}: files with the suffix {suffix!r} cannot be read, and no format recognises this one.",
+        f"{name}: files with the suffix {suffix!r} cannot be read.",
         remedy=f"Convert it to one of {_known_suffixes()} (text may be compressed: .csv.gz).",
     )
 

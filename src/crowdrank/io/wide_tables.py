@@ -25,12 +25,13 @@ from crowdrank.io.column_roles import (
     ITEM_WORDS,
     NOT_ITEMS,
     SYNONYMS,
+    TEXT_WORDS,
     RoleMatcher,
     find_column,
     normalize_name,
     split_codes,
 )
-from crowdrank.io.rows import parse_labels, parse_numbers
+from crowdrank.io.rows import missing_numbers, parse_labels, parse_numbers
 from crowdrank.io.source_table import RowLocation, SourceTable, table_from_frame, with_columns_computed
 
 Columns = Mapping[str, str | None]
@@ -64,6 +65,11 @@ _TOTALS = frozenset(
     ]
 )
 _MAX_TOTALS = 4
+# Columns of a form in which people write what they like.
+_REMARKS = frozenset(
+    ["comment", "comments", "remark", "remarks", "feedback", "note", "notes", "suggestions", "anythingelse", "why"]
+)
+_RANK_LISTS = frozenset(["rank", "ranks", "ranking", "rankings", "place", "places", "position", "positions"])
 
 
 def spread_roles(table: SourceTable, columns: Columns | None) -> tuple[SourceTable, Columns]:
@@ -116,6 +122,87 @@ def read_lists(table: SourceTable) -> SourceTable | None:
     return None
 
 
+def read_ranked_lists(table: SourceTable) -> SourceTable | None:
+    """Return one list per row if a column holds lists of items, and another one their ranks: [x, y] and [2, 1]."""
+    types = table.load(table.columns, 1).schema if table.columns else {}
+    lists = [column for column, kind in types.items() if kind == pl.List(pl.String)]
+    ranks = [
+        column
+        for column, kind in types.items()
+        if isinstance(kind, pl.List) and kind.inner.is_numeric() and normalize_name(column) in _RANK_LISTS
+    ]
+    if len(lists) != 1 or len(ranks) != 1 or not table.rows:
+        return None
+    items, places = (table.load([column], None)[column] for column in (lists[0], ranks[0]))
+    count = int(items.list.len().fill_null(0).to_numpy().max())
+    if count < 2 or not (items.list.len() == places.list.len()).fill_null(True).all():
+        return None
+    labels = [items.list.get(n, null_on_oob=True).str.strip_chars() for n in range(count)]
+    values = np.column_stack(
+        [places.list.get(n, null_on_oob=True).cast(pl.Float64).fill_null(np.nan).to_numpy() for n in range(count)]
+    )
+    note = f"Each row is a list of {lists[0]!r} by {ranks[0]!r}: smaller is better, negative is not ranked."
+    made = _places(table, labels, values, largest_first=False)
+    return with_order(table, free_name(table, "order"), made, note, "")
+
+
+def read_listed_objects(table: SourceTable, kind: str | None) -> SourceTable | None:
+    """Return one row per object if a column holds lists of items with their ranks or grades, as in JSON."""
+    for column, found in (table.load(table.columns, 1).schema if table.columns else {}).items():
+        if not isinstance(found, pl.List) or not isinstance(found.inner, pl.Struct):
+            continue
+        fields = {normalize_name(field.name): field.name for field in found.inner.fields if not field.dtype.is_nested()}
+        item = _first_named(fields, (*SYNONYMS["item"], tuple(sorted(TEXT_WORDS))))
+        rank = _first_named(fields, SYNONYMS["rank"]) if kind in (None, "rankings") else ""
+        grade = _first_named(fields, (*SYNONYMS["grade"], ("overallscore",))) if kind in (None, "ratings") else ""
+        if item and (rank or grade) and item not in (rank, grade):
+            return _exploded(table, column, item, {"rank": rank} if rank else {"grade": grade})
+    return None
+
+
+def _first_named(fields: Mapping[str, str], tiers: Sequence[Sequence[str]]) -> str:
+    return next((fields[name] for tier in tiers for name in tier if name in fields), "")
+
+
+def _exploded(table: SourceTable, column: str, item: str, value: Mapping[str, str]) -> SourceTable:
+    """Return one row per object of a column of lists; an empty list is a row without an item."""
+    lists = table.load([column], None)[column]
+    lengths = lists.list.len().fill_null(0).to_numpy()
+    row = np.repeat(np.arange(table.rows), np.maximum(lengths, 1))
+    objects = lists.filter(lengths > 0).explode().struct
+    # The object of each row; none for an empty list.
+    place = pl.Series(np.cumsum(lengths[row] > 0) - 1).set(pl.Series(lengths[row] == 0), None)
+    (role, field), number = next(iter(value.items())), free_name(table, "row")
+    names = {part: f"{column}.{part}" for part in (item, field)}
+    made = pl.DataFrame({names[part]: objects.field(part).gather(place) for part in names})
+    kept = [c for c in table.columns if c != column and c not in names.values()]
+    rows = pl.Series(number, [f"row {n + 1}" for n in row])
+
+    def load(columns: Sequence[str], most: int | None) -> pl.DataFrame:
+        base = table.load([c for c in columns if c in kept], None)
+        found = {c: base[c].gather(row) for c in base.columns}
+        found |= {c: made[c] for c in columns if c in made.columns} | {number: rows}
+        frame = pl.DataFrame({c: found[c] for c in columns})
+        return frame if most is None else frame.head(most)
+
+    first = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
+    better = "1 is the best" if role == "rank" else "larger is better"
+    note = f"Each row holds a list of items in {column!r}: {item!r}, by {field!r}; {better}."
+    return replace(
+        table,
+        columns=(*kept, *made.columns, number),
+        load=load,
+        rows=len(row),
+        locate=lambda found: table.locate([int(row[n]) for n in found]),
+        blank_rows=None if table.blank_rows is None else table.blank_rows[row],
+        unreadable_rows={int(first[n]): why for n, why in table.unreadable_rows.items()},
+        set_aside={reason: mask[row] for reason, mask in table.set_aside.items()},
+        entries=table.rows,
+        roles={**table.roles, "item": names[item], role: names[field]} | ({"list": number} if role == "rank" else {}),
+        notes=(*table.notes, note),
+    )
+
+
 def read_wide(table: SourceTable, kind: str | None) -> SourceTable | None:
     """Return a table of answers, grades or lists if the columns are those of several annotators or of a grid."""
     if kind in (None, "comparisons") and (group := _annotator_columns(table)):
@@ -125,7 +212,9 @@ def read_wide(table: SourceTable, kind: str | None) -> SourceTable | None:
     group = list(grid)
     numbers = _numbers(table, group)
     if kind == "rankings" or (kind is None and _are_ranks(numbers)):
-        return _ranks(table, group, grid)
+        ranks = _ranks(table, group, grid)
+        other = f"If the largest is the best, read the source with columns={{'grade': {','.join(group)!r}}}."
+        return ranks if any("," in column for column in group) else replace(ranks, notes=(*ranks.notes, other))
     return _grades(table, group, grid)
 
 
@@ -249,6 +338,7 @@ def _grid_columns(table: SourceTable) -> dict[str, str] | None:
     roles = ("annotator", "time", "duration", "query", "weight")
     taken = {name for role in roles for tier in SYNONYMS[role] for name in tier}
     free = [c for c in table.columns if normalize_name(c) not in taken | NOT_ITEMS | GRID_ANNOTATORS]
+    free = [c for c in free if normalize_name(c) not in _REMARKS or is_numeric(table, c)]
     if grids or len(free) < _MIN_LISTED or not table.rows:
         return None
     if _are_words_of_a_scale(table, free):
@@ -260,7 +350,15 @@ def _grid_columns(table: SourceTable) -> dict[str, str] | None:
         return None
     # One row without a voter could be anything; many rows of one person are measurements or trials.
     unnamed = len(numbers) > 1 and (_are_ranks(numbers) or _is_form(table, numbers))
-    return {column: column for column in group} if _has_a_row_each(table) or unnamed else None
+    return _without_question(group) if _has_a_row_each(table) or unnamed else None
+
+
+def _without_question(group: Sequence[str]) -> dict[str, str]:
+    """Return the items of columns such as rank_tea and rank_milk: what comes after the words that all begin with."""
+    start = re.match(r"(?:rank|ranking|rate|rating|score|grade)(?:_of)?(?:[_:.-]| -)\s*", group[0], re.IGNORECASE)
+    names = [column[start.end() :] for column in group] if start else []
+    alike = start is not None and all(column.startswith(start[0]) for column in group) and all(names)
+    return dict(zip(group, names if alike and len({*names}) == len(names) else group, strict=True))
 
 
 def _has_a_row_each(table: SourceTable) -> bool:
@@ -343,6 +441,10 @@ def _grades(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) 
     cells = found.load([grade], None)[grade]
     number = cells.str.extract(_LEADING_NUMBER)
     found = with_columns_computed(found, pl.DataFrame({grade: number.fill_null(cells)}))
+    assert found.blank_rows is not None
+    unanswered = missing_numbers(cells)
+    unanswered[list(found.unreadable_rows)] = False
+    found = replace(found, blank_rows=found.blank_rows | unanswered)
     who = _voter(table)
     if not who:
         who = free_name(found, "row")

@@ -206,6 +206,11 @@ def _read_asap(source: Source) -> SourceTable:
             " If the cells are grades that the people of the rows gave to those of the columns, pass format='tidy' and "
             f"columns={{'grade': {grades!r}}}."
         )
+    if won.size and matrix.max() <= 1 and (matrix % 1 > 0).any():
+        note += (
+            " The cells look like shares, not counts, so each pair counts as one judgment: multiply them by the number "
+            "of judgments of each pair, or the errors will be too large."
+        )
     table = replace(table_from_frame(frame, source.name), notes=(note,))
     return assign_roles(table, "asap", winner="winner", loser="loser", weight="weight")
 

@@ -34,6 +34,8 @@ from crowdrank.models.crowd.likelihood import CROWD_BT, Answers, sigmoid_pair
 QUALITY_RANK, TIE_RANK = 2, 1
 # A product of this many probabilities of at least 1e-18 does not underflow.
 _FACTORS = 16
+# Draws of the scores are evaluated in blocks of about this many probabilities, which stay in the processor's cache.
+_CELLS_AT_ONCE = 1 << 17
 # Up to this many numbers, the gradients of all annotators are held as a dense matrix.
 _MAX_DENSE_CELLS = 1_000_000
 COMPILE_MIN_ROWS = 3_000
@@ -166,11 +168,11 @@ def grid_tables(
     who = shard.annotator[decided]
     eta = points.eta[points.grid_of[who]] if len(points.eta) > 1 else points.eta
     probability = lost[decided, None] + (won - lost)[decided, None] * eta
-    _add_logs(quality, who, probability, shard.weight[decided])
+    _Runs.of(who, shard.weight[decided]).add_logs(quality, probability)
     if len(points.nu):
         odds = decided_odds(shard, margin, points)[:, None]
         share = np.where(tied[:, None], points.nu, odds) / (odds + points.nu)
-        _add_logs(tie, shard.annotator, share, shard.weight)
+        _Runs.of(shard.annotator, shard.weight).add_logs(tie, share)
     return GridTables(quality, tie)
 
 
@@ -184,33 +186,62 @@ def tables_of_draws(
     tied, who = is_tie(shard), shard.annotator
     decided = ~tied
     eta = points.eta[points.grid_of[who[decided]]] if len(points.eta) > 1 else points.eta
-    block = max(1, (1 << 20) // max(1, shard.rows * size))
+    decided_runs, all_runs = _Runs.of(who[decided], shard.weight[decided]), _Runs.of(who, shard.weight)
+    block = max(1, _CELLS_AT_ONCE // max(1, shard.rows * size))
     for low in range(0, len(draws), block):
         part = slice(low, low + block)
         margin = draws[part][:, shard.winner] - draws[part][:, shard.loser]
         won, lost, *_ = link_terms(margin[:, decided], formula)
-        probability = lost[..., None] + (won - lost)[..., None] * eta
-        _add_logs(quality[part], who[decided], probability, shard.weight[decided])
+        probability = (won - lost)[..., None] * eta
+        probability += lost[..., None]
+        decided_runs.add_logs(quality[part], probability)
         if len(points.nu):
             odds = decided_odds(shard, margin, points)[..., None]
-            _add_logs(tie[part], who, np.where(tied[:, None], points.nu, odds) / (odds + points.nu), shard.weight)
+            share = np.where(tied[:, None], points.nu, odds)
+            share /= odds + points.nu
+            all_runs.add_logs(tie[part], share)
     return quality, tie
 
 
-def _add_logs(table: FloatArray, who: AnyArray, values: FloatArray, weight: AnyArray) -> None:
-    """Add weight·log of each row of values (the last axis but one) to the row of its annotator."""
-    if not len(who):
-        return
-    is_first = np.append(True, who[1:] != who[:-1])
-    if np.all(weight == 1.0):
+class _Runs(NamedTuple):
+    """Consecutive rows of one annotator whose logs are added up together.
+
+    Parameters
+    ----------
+    starts : array of int
+        First row of each run.
+    who : array of int
+        Annotator of each run.
+    weight : array of float or None
+        Weight of each row; None if all are 1.
+    """
+
+    starts: AnyArray
+    who: AnyArray
+    weight: AnyArray | None
+
+    @classmethod
+    def of(cls, who: AnyArray, weight: AnyArray) -> _Runs:
+        if not len(who):
+            return cls(np.zeros(0, np.intp), who, None)
+        is_first = np.append(True, who[1:] != who[:-1])
+        if not np.all(weight == 1.0):
+            starts = np.flatnonzero(is_first)
+            return cls(starts, who[starts], weight)
         # one logarithm serves the product of up to sixteen rows of an annotator
         first = np.maximum.accumulate(np.where(is_first, np.arange(len(who)), 0))
         starts = np.flatnonzero((np.arange(len(who)) - first) % _FACTORS == 0)
-        logs = np.log(np.multiply.reduceat(values, starts, axis=-2))
-    else:
-        starts = np.flatnonzero(is_first)
-        logs = np.add.reduceat(weight[:, None] * np.log(values), starts, axis=-2)
-    np.add.at(table, (..., who[starts], slice(None)), logs)  # type: ignore[arg-type]
+        return cls(starts, who[starts], None)
+
+    def add_logs(self, table: FloatArray, values: FloatArray) -> None:
+        """Add weight·log of each row of values (the last axis but one) to the row of its annotator."""
+        if not len(self.starts):
+            return
+        if self.weight is None:
+            logs = np.log(np.multiply.reduceat(values, self.starts, axis=-2))
+        else:
+            logs = np.add.reduceat(self.weight[:, None] * np.log(values), self.starts, axis=-2)
+        np.add.at(table, (..., self.who, slice(None)), logs)  # type: ignore[arg-type]
 
 
 @compiled()
