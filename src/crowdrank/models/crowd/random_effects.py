@@ -164,7 +164,7 @@ class RandomEffectsEstimate:
         if share < _NOTEWORTHY:
             return []
         return [
-            f"With a probability of {share:.0%} most annotators answer in reverse and the order is reversed. "
+            f"With a probability of {share:.0%} most annotators answer in reverse and the order is upside down. "
             "A few gold pairs would settle it."
         ]
 
