@@ -35,6 +35,7 @@ from fits import (
     with_spammers,
 )
 from measure import Check, Table, drawn, options, report
+from provenance import record
 
 NAMES = ("ANNO100SR0.01", "ANNO100SR0.02", "ANNO200SR0.01", "ANNO200SR0.02")
 METHODS = (PUBLISHED, PEER, OURS)
@@ -97,3 +98,4 @@ if __name__ == "__main__":
     report(told, f"{NOTES}\n{drawn(told)}", tables, checks)
     if told.out is not None:
         draw(of_spammers(found, "τ = 0.1"), told.out / "figure5.svg")
+        record(told.script, told.out, "figure5")
