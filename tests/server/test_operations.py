@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -12,10 +13,13 @@ from contextlib import closing
 
 import httpx
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 from typer.testing import CliRunner
 
 from crowdrank.cli import app
 from crowdrank.server.app import JsonFormatter
+from crowdrank.server.errors import log_internal_error
 from crowdrank.storage import Collection
 from tests.server.load import free_port
 from tests.serving import COMMAND
@@ -46,6 +50,25 @@ def test_a_log_line_is_json_with_the_route_pattern(played, caplog):
     told = json.loads(JsonFormatter().format(record))
     assert (told["route"], told["status"], told["method"]) == ("/join/{token}", 404, "GET")
     assert "some-token" not in json.dumps(told)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_errors_of_the_database_are_logged_without_its_contents(start, kind, caplog):
+    played = start(kind)
+    name = "Wilhelmina"
+    played.join(name)
+    statement = text("INSERT INTO annotator (id, name) VALUES (:id, :name)")
+
+    def fail(transaction):
+        transaction.connection.execute(statement, {"id": 10**6, "name": name})
+
+    with pytest.raises(IntegrityError) as raised:
+        played.collection.writer.run(fail)
+    log_internal_error("/join", raised.value)
+    logged = "\n".join(JsonFormatter().format(record) for record in caplog.records)
+    assert "INSERT INTO annotator" in logged
+    assert "unique" in logged.lower()
+    assert name not in logged
 
 
 def test_the_api_page_describes_every_endpoint_without_scripts(played):
@@ -180,6 +203,59 @@ def test_invalid_options_of_serve_are_refused(tmp_path, monkeypatch, arguments, 
     assert done.exit_code == 1
     assert said in str(done.exception)
     assert not list(tmp_path.glob("*.db"))
+
+
+def a_damaged_one(path):
+    with Collection.open(path.with_name("whole.db")) as collection:
+        collection.items.add([f"item {n}" for n in range(300)], actor="test")
+        collection.backup(path)
+    content = bytearray(path.read_bytes())
+    content[4096 : 3 * 4096] = b"\xff" * (2 * 4096)
+    path.write_bytes(content)
+
+
+def a_foreign_one(path):
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE invoices (id INTEGER)")
+
+
+def notes(path):
+    path.write_text("These are notes. " * 100)
+
+
+def limit_files():
+    """Make writing beyond 100 kB fail, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (a_damaged_one, "The database is damaged."),
+        (a_foreign_one, "belongs to another program"),
+        (notes, "not an SQLite database"),
+        (lambda path: None, "Nothing was stored"),
+    ],
+    ids=["damaged", "foreign", "not a database", "full disk"],
+)
+def test_a_database_that_cannot_be_used_ends_with_a_sentence_and_an_exit_code(tmp_path, make, said, request):
+    is_full = "full disk" in request.node.name
+    (tmp_path / "items.csv").write_text("item\n" + "".join(f"item {n} {'x' * 200}\n" for n in range(900)))
+    make(tmp_path / "c.db")
+    done = subprocess.run(
+        [*COMMAND, "serve", "items.csv", "--database", "c.db", "--port", str(free_port())],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=240,
+        preexec_fn=limit_files if is_full else None,
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 3, "one sentence, perhaps in several lines"
+    assert "Traceback" not in done.stderr
+    assert "http://" not in done.stdout, "no links before the server answers"
 
 
 def test_a_port_in_use_is_reported(tmp_path, monkeypatch):

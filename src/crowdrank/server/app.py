@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import socket
 import ssl
 import sys
@@ -95,6 +96,8 @@ _DESCRIPTION = """Everything that the pages can do.
 
 Send the token of a personal link, or of the admin link, as `Authorization: Bearer …`.
 Every error has the form `{"error": {"code", "message", "detail"}}`."""
+_DETAIL = re.compile(r"\nDETAIL:.*?(?=\n\[SQL: |\n\nThe above exception|\n\nDuring handling|\Z)", re.DOTALL)
+"""What PostgreSQL adds to its errors: the values of the row, which may be about people."""
 _ENVIRONMENT = "CROWDRANK_SERVE"
 """The environment variable that passes the options to the worker processes."""
 SHUTDOWN_SECONDS = 10
@@ -299,7 +302,7 @@ class JsonFormatter(logging.Formatter):
         }
         fields |= {key: value for key, value in vars(record).items() if key not in self._STANDARD}
         if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+            fields["exception"] = _DETAIL.sub("", self.formatException(record.exc_info))
         return json.dumps(fields, default=str, ensure_ascii=False)
 
 

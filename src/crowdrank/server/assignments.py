@@ -312,7 +312,7 @@ class AssignmentService:
     def _question(self, annotator: Annotator, assignment: Assignment) -> Json:
         items = [self._projection.items[id_] for id_ in assignment.items]
         context = next((str(item.content["context"]) for item in items if item.content.get("context")), "")
-        views = [question_view(item, self._prefix) for item in items]
+        views = [question_view(item, self._collection.keys, self._prefix) for item in items]
         shown: Json = {"left": views[0], "right": views[1]} if assignment.is_pair else {"items": views}
         if assignment.grades:
             shown["scale"] = list(self._projection.settings.task.scale)

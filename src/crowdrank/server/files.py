@@ -23,6 +23,7 @@ from crowdrank.errors import DataError, FormatError
 from crowdrank.server.errors import RequestError
 from crowdrank.server.records import Item
 from crowdrank.storage import NewItem
+from crowdrank.storage.access import Keys
 
 if TYPE_CHECKING:
     import polars as pl
@@ -86,18 +87,27 @@ def item_view(item: Item, prefix: str = "") -> dict[str, Any]:
     return {"id": item.id, "label": item.label, "kind": kind, "html": _shown(item, kind, item.label, prefix)}
 
 
-def question_view(item: Item, prefix: str = "") -> dict[str, Any]:
-    """Return an item as annotators see it. Its label is often the name of a model, so it is left out unless shown."""
+def question_view(item: Item, keys: Keys, prefix: str = "") -> dict[str, Any]:
+    """Return an item as annotators see it, without its label and the name of its file: these often name a model.
+
+    The label is given if the item has no other content.
+    """
     body = item_body(item)
     kind = content_kind(body, item.content.get("kind"))
     label = item.label if body == item.label else None
-    return {"id": item.id, "label": label, "kind": kind, "html": _shown(item, kind, kind.capitalize(), prefix)}
+    return {"id": item.id, "label": label, "kind": kind, "html": _shown(item, kind, kind.capitalize(), prefix, keys)}
 
 
-def _shown(item: Item, kind: str, label: str, prefix: str) -> str:
-    """Return an item as HTML. One that is HTML itself is a page of its own, in a frame without any rights."""
+def _shown(item: Item, kind: str, label: str, prefix: str, keys: Keys | None = None) -> str:
+    """Return an item as HTML, with keys without the name of its file.
+
+    One that is HTML itself is a page of its own, in a frame without any rights.
+    """
     if kind != "html":
-        return render(kind, item_body(item), label, prefix)
+        body = item_body(item)
+        if keys is not None and kind in _MEDIA_KINDS and not _is_url(body):
+            body = keys.conceal(body) + Path(body).suffix
+        return render(kind, body, label, prefix)
     # The hash makes browsers load it again when it was edited.
     version = hashlib.sha256(item_body(item).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     source = f"{prefix}/items/{item.id}.html?v={version}"

@@ -324,7 +324,8 @@ def _sqlite_engines(url: URL, timeout: float, durable: bool) -> tuple[Engine, En
     """Return the engines that read, that write to the log, and that write temporary data."""
 
     def engine(durable: bool, **pool: Any) -> Engine:
-        made = create_engine(url, connect_args={"timeout": timeout, "isolation_level": None}, **pool)
+        arguments = {"timeout": timeout, "isolation_level": None}
+        made = create_engine(url, connect_args=arguments, hide_parameters=True, **pool)
 
         @event.listens_for(made, "connect")
         def prepare(connection: Any, _: Any) -> None:
@@ -379,7 +380,9 @@ def _postgresql_engine(url: URL, timeout: float, durable: bool) -> Engine:
     url = url.update_query_dict({"options": " ".join(options)})
     if "connect_timeout" not in url.query:
         url = url.update_query_dict({"connect_timeout": str(max(2, int(timeout)))})
-    return create_engine(url, pool_size=_READERS, max_overflow=-1, connect_args={"prepare_threshold": 2})
+    return create_engine(
+        url, pool_size=_READERS, max_overflow=-1, connect_args={"prepare_threshold": 2}, hide_parameters=True
+    )
 
 
 def check_text(value: object, what: str) -> str:
