@@ -14,7 +14,7 @@ import numpy as np
 from crowdrank.errors import NothingToAskError
 from crowdrank.server.choice import PendingState, draw
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import item_body, question_view, render
+from crowdrank.server.files import instructions_html, item_body, question_view
 from crowdrank.server.panels import ending
 from crowdrank.server.projection import Projection
 from crowdrank.server.quality import apply_rules
@@ -324,7 +324,7 @@ class AssignmentService:
                 "task": assignment.task,
                 **shown,
                 "query": items[0].query,
-                "context": render("markdown", context, "") if context else None,
+                "context": instructions_html(context) or None,
                 "expires_at": assignment.expires_at // 1000,
             },
             "progress": self.progress(annotator),

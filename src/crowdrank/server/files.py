@@ -50,8 +50,6 @@ HTML_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src d
 _HEADINGS = {f"h{n}" for n in range(1, 7)}
 _BLOCKS = {"blockquote", "br", "hr", "li", "ol", "p", "pre", "ul", "table", "tbody", "td", "th", "thead", "tr"}
 _TAGS = {"a", "b", "code", "del", "em", "i", "strong", "sub", "sup"} | _HEADINGS | _BLOCKS
-# Headings within an item must rank below the headings of the page.
-_LOWER_HEADINGS = {f"h{n}": f"h{min(n + 2, 6)}" for n in range(1, 7)}
 _SIGNATURES: dict[str, Callable[[bytes], bool]] = {
     "image/png": lambda head: head.startswith(b"\x89PNG\r\n\x1a\n"),
     "image/jpeg": lambda head: head.startswith(b"\xff\xd8\xff"),
@@ -150,11 +148,14 @@ def render(kind: str, body: str, label: str, prefix: str = "") -> str:
     return f'<p class="text">{html.escape(body)}</p>'
 
 
-def render_markdown(text: str) -> str:
-    """Return Markdown as HTML without images, scripts, styles or anything else that loads resources."""
+def render_markdown(text: str, lower: int = 2) -> str:
+    """Return Markdown as HTML without images, scripts, styles or anything else that loads resources.
+
+    Headings are `lower` levels lower than written: by two in items, which have a heading of the second level.
+    """
     import nh3
 
-    rendered = _markdown_parser().render(text)
+    rendered = _markdown_parser().render(text, {"lower": lower})
     return str(
         nh3.clean(
             rendered,
@@ -164,6 +165,12 @@ def render_markdown(text: str) -> str:
             link_rel="noopener noreferrer nofollow",
         )
     )
+
+
+@lru_cache(maxsize=4096)
+def instructions_html(text: str) -> str:
+    """Return instructions, or another text between the headings of a page, as safe HTML; empty if there are none."""
+    return render_markdown(text, lower=1) if text else ""
 
 
 @lru_cache(maxsize=1)
@@ -177,7 +184,8 @@ def _markdown_parser() -> Any:
 
 def _lower_headings(state: Any) -> None:
     for token in state.tokens:
-        token.tag = _LOWER_HEADINGS.get(token.tag, token.tag)
+        if token.tag in _HEADINGS:
+            token.tag = f"h{min(int(token.tag[1]) + state.env['lower'], 6)}"
 
 
 def media_file(folder: Path, name: str) -> Path | None:

@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse
 from crowdrank.reports.html.markup import Axis, Html, Point, columns, join, level, linear, numbers, scatter, tag
 from crowdrank.server.annotator_summaries import HISTOGRAM_EDGES
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import media_hosts, render_markdown
+from crowdrank.server.files import media_hosts
 from crowdrank.server.middleware import content_security_policy
 from crowdrank.server.service import service_of
 from crowdrank.server.translation import language_names, translator
@@ -127,12 +127,6 @@ def error_page(request: Request, error: RequestError) -> HTMLResponse:
     response = page(request, "error.html", error.status, status=error.status, code=error.code, message=error.message)
     response.headers.update(error.headers)
     return response
-
-
-@lru_cache(maxsize=16)
-def instructions_html(text: str) -> str:
-    """Return the instructions as safe HTML."""
-    return render_markdown(text) if text else ""
 
 
 @lru_cache(maxsize=512)

@@ -170,14 +170,16 @@ class Database:
         """Remove old versions of rows from the files of the database.
 
         SQLite overwrites what is deleted, but its write-ahead log still has it. PostgreSQL keeps old versions in its
-        tables until they are rewritten. Its own write-ahead log and archives are not touched.
+        tables until they are rewritten, and samples of the values in the statistics of its planner. Its own
+        write-ahead log and archives are not touched.
         """
         if self.is_sqlite:
             self.retry(self._truncate_wal)
             return
         with self._readers.connect() as connection:
             for table in tables:
-                connection.exec_driver_sql(f"VACUUM (FULL) {table}")
+                connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table}")
+            connection.exec_driver_sql("VACUUM (FULL) pg_statistic")
 
     def _truncate_wal(self) -> None:
         with self._writer.connect() as connection:

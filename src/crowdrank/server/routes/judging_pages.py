@@ -15,12 +15,20 @@ from crowdrank.server import joining, onboarding
 from crowdrank.server.assignments import Answer
 from crowdrank.server.authentication import ANNOTATOR_COOKIE, FORM_COOKIE, SESSION_SECONDS
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import HTML_POLICY, MEDIA_TYPES, content_kind, item_body, media_file, question_view
+from crowdrank.server.files import (
+    HTML_POLICY,
+    MEDIA_TYPES,
+    content_kind,
+    instructions_html,
+    item_body,
+    media_file,
+    question_view,
+)
 from crowdrank.server.joining import is_full, shown_name
 from crowdrank.server.onboarding import consent_version, has_consented, next_step
 from crowdrank.server.panels import arrival, find_participant
 from crowdrank.server.records import Annotator
-from crowdrank.server.rendering import instructions_html, page
+from crowdrank.server.rendering import page
 from crowdrank.server.routes import Form, SubmittedForm, form_secret, parse_integer, redirect
 from crowdrank.server.service import Service, service_of
 from crowdrank.server.translation import translator
