@@ -6,9 +6,12 @@ import json
 import logging
 import re
 import resource
+import shutil
 import signal
 import sqlite3
+import ssl
 import subprocess
+import time
 from contextlib import closing
 
 import httpx
@@ -320,6 +323,59 @@ def test_serve_prints_its_links_as_json_once_it_responds(tmp_path, processes):
         "links": None,
     }
     assert rest == ""
+
+
+def asked(url, **how):
+    """Ask until the server answers: a process that ends drops connections on which nothing was sent."""
+    for _ in range(20):
+        try:
+            return httpx.get(url, timeout=60, **how)
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError("no answer")
+
+
+@pytest.mark.slow
+def test_processes_are_replaced_while_the_server_answers(tmp_path):
+    (tmp_path / "items.csv").write_text("item\na\nb\n")
+    command = [*COMMAND, "serve", "items.csv", "--json", "--port", str(free_port()), "--processes", "2"]
+    with subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        told = json.loads(running.stdout.readline())
+        headers = {"Authorization": f"Bearer {told['admin_link'].rpartition('/')[2]}"}
+
+        def process():
+            return re.search(r'process="(\d+)"', asked(f"{told['board']}metrics", headers=headers).text)[1]
+
+        asked(f"{told['board']}healthz")
+        before, end = {process() for _ in range(30)}, time.monotonic() + 240
+        running.send_signal(signal.SIGHUP)
+        while time.monotonic() < end and (process() in before or process() in before or process() in before):
+            assert asked(f"{told['board']}healthz").status_code == 200
+        after = {process() for _ in range(10)}
+        assert asked(f"{told['board']}api/v1/items", headers=headers).status_code == 200
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=240)
+    assert after - before, "new processes answer"
+    assert running.returncode in (0, -signal.SIGTERM)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_the_server_speaks_https(tmp_path):
+    (tmp_path / "items.csv").write_text("item\na\nb\n")
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost"
+    subprocess.run([*make.split(), "-addext", "subjectAltName=DNS:localhost"], cwd=tmp_path, check=True)
+    command = [*COMMAND, "serve", "items.csv", "--json", "--port", str(free_port())]
+    secure = [*command, "--tls-cert", "cert.pem", "--tls-key", "key.pem"]
+    with subprocess.Popen(secure, cwd=tmp_path, text=True, stdout=subprocess.PIPE) as running:
+        told = json.loads(running.stdout.readline())
+        trusted = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+        answer = asked(told["admin_link"], verify=trusted)
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=240)
+    assert told["admin_link"].startswith("https://localhost:")
+    assert "; Secure" in answer.headers["set-cookie"]
+    assert "strict-transport-security" in answer.headers
 
 
 def test_export_and_backup_need_an_existing_collection(tmp_path):

@@ -208,6 +208,7 @@ def test_pages_after_admin_actions_are_accessible(stones, enter, look, seen):
 def test_the_pages_of_the_server_and_of_what_is_set_aside_are_accessible(studies, stones, enter, look, seen):
     opened = enter(studies.admin_link, look)
     assert opened.page.locator("h1").inner_text() == "Studies"
+    assert opened.page.locator("header .name").inner_text() == "crowdrank"
     seen(opened, "studies")
     (token,) = new_people(stones, f"Aside in {look}")
     play(stones, token, honest, 14)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.server.browser_helpers import TOKEN, judge, new_people, votes_of
 
-ITEMS = "item,markdown,context\n" + "".join(
-    f'stone {n},"# Stone\n\nA stone of {n} kg.","# Weights\n\nThey lie on a beach."\n' for n in range(1, 9)
+ITEMS = "item,query,markdown,context\n" + "".join(
+    f'stone {n},beach,"# Stone\n\nA stone of {n} kg.","# Weights\n\nThey lie on a beach."\n' for n in range(1, 9)
 )
 CONFIG = """
 title = "Stones"

@@ -102,6 +102,8 @@ _ENVIRONMENT = "CROWDRANK_SERVE"
 """The environment variable that passes the options to the worker processes."""
 SHUTDOWN_SECONDS = 10
 """How long running requests have to finish when the server stops."""
+WORKER_SECONDS = 60
+"""How long a process may take to start or to respond before it is replaced: on a busy machine, a start takes long."""
 
 
 class CollectionApp(FastAPI):
@@ -235,6 +237,7 @@ def serve(
         proxy_headers=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_worker_healthcheck=WORKER_SECONDS,
         ws="none",
         http=TimedProtocol,
         ssl_certfile=None if certificate is None else certificate[0],

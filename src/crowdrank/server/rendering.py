@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -86,13 +87,14 @@ def page(
     """Render a template as a response. Its forms go to this server, or also to `form_host`."""
     service = service_of(request)
     projection, prefix = service.projection, service.options.prefix
-    t = translator(projection.settings.language if template in TRANSLATED else "en")
+    settings = replace(projection.settings, title="crowdrank") if service.is_overview else projection.settings
+    t = translator(settings.language if template in TRANSLATED else "en")
     notice = request.query_params.get("notice", "")
     html = (
         _environment()
         .get_template(template)
         .render(
-            settings=projection.settings,
+            settings=settings,
             state=projection.state,
             admin=admin,
             csrf=csrf,
