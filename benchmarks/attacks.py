@@ -79,19 +79,11 @@ def slowest(served: Served, token: str, attack: Callable[[], None], clients: int
 
 
 def stuffing(served: Served, seconds: float = 12.0) -> str:
-    """Let fifteen guests of one address vote, and set their votes aside as the organiser would."""
+    """Let fifteen guests of one address vote for the reversed order, as fast as the server takes their votes."""
     guests = [guest for _ in range(15) if (guest := join(served.base)) is not None]
     with ThreadPoolExecutor(15) as pool:
         votes = sum(pool.map(lambda guest: stuff(guest, 30, seconds), guests))
-    bursts = served.ask("GET", "/bursts")["bursts"]
-    aside = [served.ask("POST", "/quarantine", json={"annotators": burst["annotators"]}) for burst in bursts]
-    effect = served.ask("GET", "/quarantine")
-    ranks = next((row for row in effect["items"] if row["item"] == FAVOURITE), {})
-    return (
-        f"{len(guests)} guests, {votes} votes in {seconds:g} s; warnings: {len(bursts)}; set aside: "
-        f"{sum(len(one['set_aside']) for one in aside)} guests; rank of the favourite with these votes "
-        f"{ranks.get('rank_with')}, without {ranks.get('rank')}"
-    )
+    return f"{len(guests)} guests of one address, {votes} votes in {seconds:g} s; {set_aside(served)}"
 
 
 def patient_stuffing(served: Served) -> str:
@@ -99,18 +91,22 @@ def patient_stuffing(served: Served) -> str:
     guests = [guest for n in range(12) if (guest := join(served.base, f"198.51.100.{n}")) is not None]
     with ThreadPoolExecutor(12) as pool:
         votes = sum(pool.map(lambda guest: stuff(guest, 30, 45.0, only=FAVOURITE), guests))
-    bursts = served.ask("GET", "/bursts")["bursts"]
-    board = served.settled_board()
-    alarms = served.ask("GET", "/stuffing")["alarms"]
-    people = {one["id"] for alarm in alarms for one in alarm["annotators"]}
+    return f"{len(guests)} guests of as many addresses, {votes} votes; {set_aside(served)}"
+
+
+def set_aside(served: Served) -> str:
+    """Do what the overview offers to the organiser: set aside whoever is in a burst, or named by a test."""
+    before = rank(served.settled_board())
+    bursts, alarms = served.ask("GET", "/bursts")["bursts"], served.ask("GET", "/stuffing")["alarms"]
+    people = {id_ for burst in bursts for id_ in burst["annotators"]}
+    people |= {one["id"] for alarm in alarms for one in alarm["annotators"]}
     served.ask("POST", "/quarantine", json={"annotators": sorted(people)})
     names = {one["id"]: one["name"] for one in served.ask("GET", "/annotators")["annotators"]}
     honest = sum(names[id_].startswith("honest") for id_ in people)
     kinds = ", ".join(sorted({alarm["kind"] for alarm in alarms})) or "none"
     return (
-        f"{len(guests)} guests of as many addresses, {votes} votes; bursts: {len(bursts)}; alarms: {kinds}, which name "
-        f"{len(people) - honest} of the guests and {honest} honest annotators; the favourite has rank {rank(board)}, "
-        f"and {rank(served.settled_board())} without the votes of those named"
+        f"bursts: {len(bursts)}; alarms: {kinds}; set aside: {len(people) - honest} guests and {honest} honest "
+        f"annotators; rank of the favourite {before} before, {rank(served.settled_board())} afterwards"
     )
 
 
