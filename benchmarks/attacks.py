@@ -110,9 +110,9 @@ def set_aside(served: Served) -> str:
     )
 
 
-def rank(board: dict[str, Any]) -> int:
-    """Return the rank of the favourite."""
-    return next(int(row["rank"]) for row in board["items"] if row["item"] == FAVOURITE)
+def rank(board: dict[str, Any]) -> str:
+    """Return the rank of the favourite; "none" if no vote about it counts."""
+    return next(str(row["rank"] or "none") for row in board["items"] if row["item"] == FAVOURITE)
 
 
 def wrong_secrets(served: Served, token: str) -> str:
