@@ -1,6 +1,6 @@
-"""Attack a local collection server: stuff the ballot box, send large bodies, crowd the board, hold connections open.
+"""Attack a local collection server: stuff the ballot box, quickly and patiently, and starve everybody else.
 
-python benchmarks/attacks.py      prints one line per attack
+python benchmarks/attacks.py      prints one line per attack, in two minutes
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -27,9 +29,10 @@ FAVOURITE = "item 19"
 """The item that everyone else ranks last."""
 
 
-def join(base: str) -> httpx.Client | None:
+def join(base: str, address: str = "203.0.113.1") -> httpx.Client | None:
     """Join with the public link; None if that is refused."""
-    client = httpx.Client(base_url=base, timeout=60, headers={"Accept": "text/html"})
+    headers = {"Accept": "text/html", "X-Forwarded-For": address}
+    client = httpx.Client(base_url=base, timeout=60, headers=headers)
     csrf = re.search(r'name="csrf"[^>]*value="([0-9a-f]{32})"', client.get("/join").text)
     answer = client.post("/join", data={"name": "", "csrf": csrf[1] if csrf else ""})
     if answer.status_code != 303:
@@ -39,21 +42,23 @@ def join(base: str) -> httpx.Client | None:
     return client
 
 
-def stuff(client: httpx.Client, votes: int, seconds: float) -> int:
-    """Vote for the reversed order as fast as possible; return how many votes were accepted."""
+def stuff(client: httpx.Client, votes: int, seconds: float, only: str = "") -> int:
+    """Vote for the reversed order as fast as possible, or for `only` one item; return how many votes were accepted."""
     end, accepted = time.monotonic() + seconds, 0
     question = client.get("/api/v1/question").json()
     while accepted < votes and time.monotonic() < end and "assignment" in question:
         asked = question["assignment"]
-        body = {
-            "token": asked["token"],
-            "outcome": "left" if asked["left"]["label"] > asked["right"]["label"] else "right",
-        }
+        labels = [asked[side]["label"] for side in ("left", "right")]
+        if only and only not in labels:
+            outcome = "skip"
+        else:
+            outcome = "left" if labels[0] == only or (not only and labels[0] > labels[1]) else "right"
+        body = {"token": asked["token"], "outcome": outcome}
         answer = client.post("/api/v1/votes", json=body)
         if answer.status_code == 429:
             time.sleep(0.3)
         elif answer.status_code == 200:
-            question, accepted = answer.json()["next"], accepted + 1
+            question, accepted = answer.json()["next"], accepted + (outcome != "skip")
         else:
             break
     return accepted
@@ -74,19 +79,50 @@ def slowest(served: Served, token: str, attack: Callable[[], None], clients: int
 
 
 def stuffing(served: Served, seconds: float = 12.0) -> str:
-    """Let fifteen guests of one address vote, and set their votes aside as the organiser would."""
+    """Let fifteen guests of one address vote for the reversed order, as fast as the server takes their votes."""
     guests = [guest for _ in range(15) if (guest := join(served.base)) is not None]
     with ThreadPoolExecutor(15) as pool:
         votes = sum(pool.map(lambda guest: stuff(guest, 30, seconds), guests))
-    bursts = served.ask("GET", "/bursts")["bursts"]
-    aside = [served.ask("POST", "/quarantine", json={"annotators": burst["annotators"]}) for burst in bursts]
-    effect = served.ask("GET", "/quarantine")
-    ranks = next((row for row in effect["items"] if row["item"] == FAVOURITE), {})
+    return f"{len(guests)} guests of one address, {votes} votes in {seconds:g} s; {set_aside(served)}"
+
+
+def patient_stuffing(served: Served) -> str:
+    """Let twelve guests of twelve addresses vote within all limits, for one item wherever they see it."""
+    guests = [guest for n in range(12) if (guest := join(served.base, f"198.51.100.{n}")) is not None]
+    with ThreadPoolExecutor(12) as pool:
+        votes = sum(pool.map(lambda guest: stuff(guest, 30, 45.0, only=FAVOURITE), guests))
+    return f"{len(guests)} guests of as many addresses, {votes} votes; {set_aside(served)}"
+
+
+def set_aside(served: Served) -> str:
+    """Do what the overview offers to the organiser: set aside whoever is in a burst, or named by a test."""
+    before = rank(served.settled_board())
+    bursts, alarms = served.ask("GET", "/bursts")["bursts"], served.ask("GET", "/stuffing")["alarms"]
+    people = {id_ for burst in bursts for id_ in burst["annotators"]}
+    people |= {one["id"] for alarm in alarms for one in alarm["annotators"]}
+    served.ask("POST", "/quarantine", json={"annotators": sorted(people)})
+    names = {one["id"]: one["name"] for one in served.ask("GET", "/annotators")["annotators"]}
+    honest = sum(names[id_].startswith("honest") for id_ in people)
+    kinds = ", ".join(sorted({alarm["kind"] for alarm in alarms})) or "none"
     return (
-        f"{len(guests)} guests, {votes} votes in {seconds:g} s; warnings: {len(bursts)}; set aside: "
-        f"{sum(len(one['set_aside']) for one in aside)} guests; rank of the favourite with these votes "
-        f"{ranks.get('rank_with')}, without {ranks.get('rank')}"
+        f"bursts: {len(bursts)}; alarms: {kinds}; set aside: {len(people) - honest} guests and {honest} honest "
+        f"annotators; rank of the favourite {before} before, {rank(served.settled_board())} afterwards"
     )
+
+
+def rank(board: dict[str, Any]) -> str:
+    """Return the rank of the favourite; "none" if no vote about it counts."""
+    return next(str(row["rank"] or "none") for row in board["items"] if row["item"] == FAVOURITE)
+
+
+def wrong_secrets(served: Served, token: str) -> str:
+    """Guess many tokens, then send a valid one from the same address."""
+    guesses = [
+        httpx.get(f"{served.base}/api/v1/question", headers={"Authorization": f"Bearer {n:022}"}).status_code
+        for n in range(100)
+    ]
+    served.ask("GET", "/question", token)
+    return f"{guesses.count(401)} refused as invalid, {guesses.count(429)} told to wait; a valid one is accepted"
 
 
 def large_body(base: str) -> None:
@@ -97,7 +133,7 @@ def large_body(base: str) -> None:
 
 
 def read_board(base: str) -> None:
-    httpx.get(f"{base}/", headers={"Accept": "text/html"}, timeout=60)
+    httpx.get(f"{base}/?notice=saved", headers={"Accept": "text/html"}, timeout=60)
 
 
 def hold_connection(port: int) -> None:
@@ -107,19 +143,29 @@ def hold_connection(port: int) -> None:
             pass
 
 
+def honest_crowd(served: Served, annotators: int = 12, votes: int = 40) -> list[str]:
+    """Let people vote who mostly agree on the order of the names; return their tokens."""
+    people = [{"name": f"honest {n}"} for n in range(annotators)]
+    tokens = [one["token"] for one in served.ask("POST", "/annotators", json={"annotators": people})["annotators"]]
+    rng = np.random.default_rng(0)
+    for token in tokens:
+        question = served.ask("GET", "/question", token)
+        for _ in range(votes):
+            asked = question["assignment"]
+            left, right = (int(asked[side]["label"].split()[1]) for side in ("left", "right"))
+            outcome = "left" if rng.random() < 1 / (1 + np.exp((left - right) / 3)) else "right"
+            question = served.ask("POST", "/votes", token, json={"token": asked["token"], "outcome": outcome})["next"]
+    return tokens
+
+
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), ITEMS, CONFIG) as served:
+    options = ["--trusted-proxies", "1"]  # so that guests can come from many addresses
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), ITEMS, CONFIG, options) as served:
         port = int(served.base.rpartition(":")[2])
-        people = [{"name": name} for name in ("ann", "bob", "cleo")]
-        tokens = [one["token"] for one in served.ask("POST", "/annotators", json={"annotators": people})["annotators"]]
-        for token in tokens:
-            question = served.ask("GET", "/question", token)
-            for _ in range(40):
-                asked = question["assignment"]
-                outcome = "left" if asked["left"]["label"] < asked["right"]["label"] else "right"
-                body = {"token": asked["token"], "outcome": outcome}
-                question = served.ask("POST", "/votes", token, json=body)["next"]
-        print(f"stuffing: {stuffing(served)}")
+        tokens = honest_crowd(served)
+        print(f"stuffing: {stuffing(served)}", flush=True)
+        print(f"patient stuffing: {patient_stuffing(served)}", flush=True)
+        print(f"100 wrong secrets: {wrong_secrets(served, tokens[0])}", flush=True)
         wait = slowest(served, tokens[0], lambda: large_body(served.base), 4)
         print(f"4 anonymous bodies of 30 MB: others wait {wait:.2f} s")
         wait = slowest(served, tokens[0], lambda: read_board(served.base), 150)

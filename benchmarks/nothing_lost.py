@@ -1,5 +1,7 @@
 """Kill the server, or PostgreSQL, repeatedly under load: every acknowledged vote must be in the log.
 
+Afterwards the collection is moved to the other kind of database and back: export and board must be the same.
+
 python benchmarks/nothing_lost.py --rounds 20      written to benchmarks/results/nothing_lost.jsonl
 python benchmarks/nothing_lost.py --task mixed     all types of tasks, written to nothing_lost_tasks.jsonl
 """
@@ -13,13 +15,18 @@ import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from machine import record
 
-from crowdrank.storage import TASK_TYPES
-from tests.postgres import running
+from crowdrank.server.boards import build_board
+from crowdrank.server.files import as_jsonl
+from crowdrank.server.projection import Projection
+from crowdrank.storage import TASK_TYPES, Collection
+from crowdrank.storage.transfer import transfer
+from tests.postgres import Postgres, running
 from tests.server.crashes import Outcome, play
 
 _FOLDER = Path(__file__).parent / "results"
@@ -37,17 +44,17 @@ def main() -> None:
     told = parser.parse_args()
     fine, lines = True, []
     for what in ("sqlite", "postgresql", "database"):
-        for processes in (1, 4):
+        for processes in (1, 4) if told.task == "pair" else (1,):
             if told.only not in ("", f"{what}:{processes}"):
                 continue
             begin = time.monotonic()
-            outcome = kill(what, processes, told.rounds, told.clients, told.task)
-            fine &= outcome.fine
+            outcome, same = kill(what, processes, told.rounds, told.clients, told.task)
+            fine &= outcome.fine and same
             killed = "postgresql" if what == "database" else "server"
             where = "sqlite" if what == "sqlite" else "postgresql"
             row = {"database": where, "killed": killed, "processes": processes, "rounds": told.rounds}
-            row |= {"task": told.task}
-            lines.append(json.dumps(row | asdict(outcome) | {"seconds": round(time.monotonic() - begin)}))
+            row |= {"task": told.task} | asdict(outcome) | {"same_after_moving_there_and_back": same}
+            lines.append(json.dumps(row | {"seconds": round(time.monotonic() - begin)}))
             print(lines[-1], flush=True)
     if not told.only and told.task in _RESULTS:
         result = _RESULTS[told.task]
@@ -56,19 +63,25 @@ def main() -> None:
     sys.exit(0 if fine else 1)
 
 
-def kill(what: str, processes: int, rounds: int, clients: int, task: str) -> Outcome:
-    """Play one case; "mixed" gives every type of task an equal share of the rounds, in a collection of its own."""
+def kill(what: str, processes: int, rounds: int, clients: int, task: str) -> tuple[Outcome, bool]:
+    """Play one case, and say whether its collection is the same after moving it to the other database and back.
+
+    "mixed" gives every type of task an equal share of the rounds, in a collection of its own.
+    """
     if task != "mixed":
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, running() as server:
+            file = Path(folder, "collection.db")
             if what == "sqlite":
-                return play(f"{folder}/c.db", processes, rounds, clients=clients, task=task)
-            with running() as server:
-                killed = server if what == "database" else None
-                place = server.create("collection")
-                return play(place, processes, rounds, clients=clients, task=task, postgres=killed)
+                outcome = play(str(file), processes, rounds, clients=clients, task=task)
+                return outcome, move_there_and_back(file, server.create("there"), Path(folder, "back.db"))
+            place = server.create("collection")
+            killed: Postgres | None = server if what == "database" else None
+            outcome = play(place, processes, rounds, clients=clients, task=task, postgres=killed)
+            return outcome, move_there_and_back(place, file, server.create("back"))
     shares = [rounds // len(TASK_TYPES) + (n < rounds % len(TASK_TYPES)) for n in range(len(TASK_TYPES))]
-    found = [kill(what, processes, share, clients, name) for name, share in zip(TASK_TYPES, shares, strict=True)]
-    return Outcome(
+    played = [kill(what, processes, share, clients, name) for name, share in zip(TASK_TYPES, shares, strict=True)]
+    found = [outcome for outcome, _ in played]
+    outcome = Outcome(
         acknowledged=sum(one.acknowledged for one in found),
         stored=sum(one.stored for one in found),
         retries=sum(one.retries for one in found),
@@ -76,6 +89,22 @@ def kill(what: str, processes: int, rounds: int, clients: int, task: str) -> Out
         lost=[seq for one in found for seq in one.lost],
         boards_equal=all(one.boards_equal for one in found),
     )
+    return outcome, all(same for _, same in played)
+
+
+def move_there_and_back(source: str | Path, other: str | Path, back: str | Path) -> bool:
+    """Copy a collection to another kind of database and back; return whether exports and boards are the same."""
+    transfer(source, other)
+    transfer(other, back)
+    return contents(source) == contents(other) == contents(back)
+
+
+def contents(place: str | Path) -> tuple[str, dict[str, Any]]:
+    """Return all votes as they are exported, and the board."""
+    with Collection.open(place) as collection:
+        projection = Projection(collection).catch_up()
+        board = build_board(collection, projection, projection.board_seq)
+        return "".join(as_jsonl(collection.log.vote_rows())), board.as_dict()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_SEVERE = ("serious", "critical")
 _PATIENCE = 120_000
 """Timeout in milliseconds; machines that run tests are busy."""
 
@@ -56,9 +55,9 @@ class Opened:
         return bool(self.page.evaluate(wide))
 
     def violations(self) -> list[str]:
-        """Return the violations that axe calls serious or critical, each with its first occurrence."""
+        """Return all violations that axe finds, each with its first occurrence."""
         found = Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
-        return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in _SEVERE]
+        return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
 
 
 def open_file(browser: Browser, path: Path, **looks: Any) -> Opened:

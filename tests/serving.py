@@ -43,6 +43,16 @@ class Served:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    def settled_board(self) -> Any:
+        """Return the board once it has all rows of the log that matter to it."""
+        end, admin = time.monotonic() + _PATIENCE, {"Authorization": f"Bearer {self.secret}"}
+        while time.monotonic() < end:
+            self.ask("GET", "/board")  # asks for a new one if there are newer rows
+            if "\ncrowdrank_board_lag_rows 0\n" in self.client.get("/metrics", headers=admin).text:
+                return self.ask("GET", "/board")
+            time.sleep(0.5)
+        raise AssertionError("The board does not catch up.")
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -74,6 +84,10 @@ class StudiesServer:
 
     def __init__(self, organiser: Served, folder: Path) -> None:
         self._organiser, self.folder = organiser, folder
+
+    @property
+    def admin_link(self) -> str:
+        return self._organiser.admin_link
 
     @contextmanager
     def create(

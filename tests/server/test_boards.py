@@ -254,7 +254,8 @@ def test_a_public_board_is_rendered_once(start, monkeypatch):
     rendered = []
     original = board_routes._render
     monkeypatch.setattr(board_routes, "_render", lambda *given: rendered.append(given[3]) or original(*given))
-    pages = {played.client.get("/").text for _ in range(5)} | {played.client.get("/?category=none").text}
+    queries = ("", "", "?category=none", "?notice=saved", "?notice=x")
+    pages = {played.client.get(f"/{query}").text for query in queries}
     assert len(pages) == len(rendered) == 1
     change_settings(played.service, {"title": "Another title"}, "test")
     assert "Another title" in played.client.get("/").text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -124,7 +123,7 @@ def test_a_whole_study(stones, enter, photograph, monkeypatch):
     # Ranking the exported votes reproduces the board.
     monkeypatch.chdir(stones.database.parent)
     said = crowdrank("export", stones.database.name, "--out", "votes.parquet")
-    shown = _settled_board(stones)
+    shown = stones.settled_board()
     command = said.partition("Rank them like the leaderboard:  crowdrank ")[2].split()
     assert command == ["rank", "votes.parquet", "--model", shown["model"]]
     crowdrank(*command, "--out", "ranked.jsonl")
@@ -132,16 +131,6 @@ def test_a_whole_study(stones, enter, photograph, monkeypatch):
     assert [one["item"] for one in ranked] == [one["item"] for one in shown["items"]]
     assert [one["score"] for one in ranked] == pytest.approx([one["score"] for one in shown["items"]], abs=1e-5)
     assert shown["items"][0]["item"] == "stone 8"
-
-
-def _settled_board(served):
-    """The board of the last row of the log."""
-    head, end = served.client.get("/healthz").json()["seq"], time.monotonic() + 180
-    while time.monotonic() < end:
-        board = served.ask("GET", "/board")
-        if board["seq"] >= head:
-            return board
-    raise AssertionError("The board does not catch up.")
 
 
 def test_a_vote_whose_response_was_lost_counts_once(stones, enter):

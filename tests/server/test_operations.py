@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import re
+import resource
+import shutil
 import signal
 import sqlite3
+import ssl
 import subprocess
-from contextlib import closing
+import time
+from contextlib import closing, contextmanager
 
 import httpx
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 from typer.testing import CliRunner
 
 from crowdrank.cli import app
 from crowdrank.server.app import JsonFormatter
+from crowdrank.server.errors import log_internal_error
 from crowdrank.storage import Collection
 from tests.server.load import free_port
 from tests.serving import COMMAND
@@ -46,6 +53,25 @@ def test_a_log_line_is_json_with_the_route_pattern(played, caplog):
     told = json.loads(JsonFormatter().format(record))
     assert (told["route"], told["status"], told["method"]) == ("/join/{token}", 404, "GET")
     assert "some-token" not in json.dumps(told)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_errors_of_the_database_are_logged_without_its_contents(start, kind, caplog):
+    played = start(kind)
+    name = "Wilhelmina"
+    played.join(name)
+    statement = text("INSERT INTO annotator (id, name) VALUES (:id, :name)")
+
+    def fail(transaction):
+        transaction.connection.execute(statement, {"id": 10**6, "name": name})
+
+    with pytest.raises(IntegrityError) as raised:
+        played.collection.writer.run(fail)
+    log_internal_error("/join", raised.value)
+    logged = "\n".join(JsonFormatter().format(record) for record in caplog.records)
+    assert "INSERT INTO annotator" in logged
+    assert "unique" in logged.lower()
+    assert name not in logged
 
 
 def test_the_api_page_describes_every_endpoint_without_scripts(played):
@@ -182,6 +208,59 @@ def test_invalid_options_of_serve_are_refused(tmp_path, monkeypatch, arguments, 
     assert not list(tmp_path.glob("*.db"))
 
 
+def a_damaged_one(path):
+    with Collection.open(path.with_name("whole.db")) as collection:
+        collection.items.add([f"item {n}" for n in range(300)], actor="test")
+        collection.backup(path)
+    content = bytearray(path.read_bytes())
+    content[4096 : 3 * 4096] = b"\xff" * (2 * 4096)
+    path.write_bytes(content)
+
+
+def a_foreign_one(path):
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE invoices (id INTEGER)")
+
+
+def notes(path):
+    path.write_text("These are notes. " * 100)
+
+
+def limit_files():
+    """Make writing beyond 100 kB fail, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (a_damaged_one, "The database is damaged."),
+        (a_foreign_one, "belongs to another program"),
+        (notes, "not an SQLite database"),
+        (lambda path: None, "Nothing was stored"),
+    ],
+    ids=["damaged", "foreign", "not a database", "full disk"],
+)
+def test_a_database_that_cannot_be_used_ends_with_a_sentence_and_an_exit_code(tmp_path, make, said, request):
+    is_full = "full disk" in request.node.name
+    (tmp_path / "items.csv").write_text("item\n" + "".join(f"item {n} {'x' * 200}\n" for n in range(900)))
+    make(tmp_path / "c.db")
+    done = subprocess.run(
+        [*COMMAND, "serve", "items.csv", "--database", "c.db", "--port", str(free_port())],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=240,
+        preexec_fn=limit_files if is_full else None,
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 3, "one sentence, perhaps in several lines"
+    assert "Traceback" not in done.stderr
+    assert "http://" not in done.stdout, "no links before the server answers"
+
+
 def test_a_port_in_use_is_reported(tmp_path, monkeypatch):
     import socket
 
@@ -244,6 +323,58 @@ def test_serve_prints_its_links_as_json_once_it_responds(tmp_path, processes):
         "links": None,
     }
     assert rest == ""
+
+
+def asked(url, **how):
+    """Ask until the server answers: a process that ends drops connections on which nothing was sent."""
+    for _ in range(20):
+        try:
+            return httpx.get(url, timeout=60, **how)
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError("no answer")
+
+
+@contextmanager
+def started(folder, *options):
+    """Run `crowdrank serve` while the block lasts; return the process and what it printed."""
+    (folder / "items.csv").write_text("item\na\nb\n")
+    command = [*COMMAND, "serve", "items.csv", "--json", "--port", str(free_port()), *options]
+    with subprocess.Popen(command, cwd=folder, text=True, stdout=subprocess.PIPE) as running:
+        try:
+            yield running, json.loads(running.stdout.readline())
+        finally:
+            running.terminate()
+
+
+@pytest.mark.slow
+def test_processes_are_replaced_while_the_server_answers(tmp_path):
+    with started(tmp_path, "--processes", "2") as (running, told):
+        headers = {"Authorization": f"Bearer {told['admin_link'].rpartition('/')[2]}"}
+
+        def process():
+            found = re.search(r'process="(\d+)"', asked(f"{told['board']}metrics", headers=headers).text)
+            return None if found is None else found[1]  # a process without requests so far
+
+        asked(f"{told['board']}healthz")
+        before, end = {None} | {process() for _ in range(20)}, time.monotonic() + 900
+        running.send_signal(signal.SIGHUP)
+        while process() in before and time.monotonic() < end:
+            assert asked(f"{told['board']}healthz").status_code == 200
+        assert asked(f"{told['board']}api/v1/items", headers=headers).status_code == 200
+    assert time.monotonic() < end, "a new process answers"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_the_server_speaks_https(tmp_path):
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost"
+    subprocess.run([*make.split(), "-addext", "subjectAltName=DNS:localhost"], cwd=tmp_path, check=True)
+    with started(tmp_path, "--tls-cert", "cert.pem", "--tls-key", "key.pem") as (_, told):
+        assert told["admin_link"].startswith("https://localhost:")
+        answer = asked(told["admin_link"], verify=ssl.create_default_context(cafile=tmp_path / "cert.pem"))
+    assert "; Secure" in answer.headers["set-cookie"]
+    assert "strict-transport-security" in answer.headers
 
 
 def test_export_and_backup_need_an_existing_collection(tmp_path):

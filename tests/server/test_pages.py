@@ -205,6 +205,32 @@ def test_pages_after_admin_actions_are_accessible(stones, enter, look, seen):
     seen(opened, "settings-refused")
 
 
+def test_the_pages_of_the_server_and_of_what_is_set_aside_are_accessible(studies, stones, enter, look, seen):
+    opened = enter(studies.admin_link, look)
+    assert opened.page.locator("h1").inner_text() == "Studies"
+    assert opened.page.locator("header .name").inner_text() == "crowdrank"
+    seen(opened, "studies")
+    (token,) = new_people(stones, f"Aside in {look}")
+    play(stones, token, honest, 14)
+    aside = [served_number(stones, f"Aside in {look}")]
+    stones.ask("POST", "/quarantine", json={"annotators": aside})
+    admin = enter(stones.admin_link, look)
+    page = admin.page
+    try:
+        page.goto(f"{stones.base}/admin/annotators")
+        page.get_by_text("The board without and with these votes").click()
+        seen(admin, "annotators-aside")
+    finally:
+        stones.ask("POST", "/quarantine/release", json={})
+    page.goto(f"{stones.base}/admin/links")
+    page.get_by_role("button", name="Create a link", exact=True).click()
+    link = page.locator("section", has=page.locator("#reading")).locator("code").inner_text()
+    seen(admin, "links-board")
+    page.get_by_role("button", name="Remove the link", exact=True).click()
+    assert link.startswith(f"{stones.base}/board/")
+    assert opened.complaints == admin.complaints == []
+
+
 @pytest.mark.parametrize("query", ["pictures", "texts"])
 def test_every_kind_of_item_is_accessible(mixed, enter, look, seen, query):
     opened, _ = judge(mixed, enter, f"{query} in {look}", look)

@@ -15,14 +15,14 @@ ITEMS = "item,html\n" + "".join(f"stone {n},<p style='color:navy'>A stone of {n}
 CONFIG = """
 title = "Stones"
 question = "Which stone is heavier?"
-instructions = "Read **both**."
-consent = "Your answers are stored without your name."
+instructions = "# How\\n\\nRead **both**."
+consent = "# Privacy\\n\\nYour answers are stored without your name."
 {more}
 [budget]
 per_annotator = 4
 [practice]
 min_correct = 1
-questions = [{{items = ["stone 1", "stone 6"], answer = "stone 6", feedback = "Six is **more** than one."}}]
+questions = [{{items = ["stone 1", "stone 6"], answer = "stone 6", feedback = "# Why\\n\\nSix is **more** than one."}}]
 """
 PASSWORD = "correct horse battery"
 
@@ -75,7 +75,40 @@ def test_an_annotator_agrees_practises_and_comes_back(study, enter, photograph, 
     photograph(page, f"return-{study.language}-{look}", full_page=True)
     page.locator("main button").click()
     page.locator('input[name="name"]').wait_for()
+    check(opened)
+    photograph(page, f"join-{study.language}-{look}", full_page=True)
     assert [said for said in opened.complaints if "sandbox" not in said] == []
+
+
+@pytest.mark.parametrize("look", ["light", "phone dark"])
+def test_an_annotator_waits_and_finishes(study, enter, photograph, look):
+    (token,) = new_people(study, f"Ben {look}")
+    opened = enter(link_of(study, token), look)
+    page = opened.page
+    page.locator('input[name="agree"]').check()
+    page.locator("main button.primary").click()
+    page.locator('input[value="stone 6"]').check()
+    page.locator("main button.primary").click()
+    page.locator("main a.primary").click()
+    page.wait_for_url("**/judge")
+    for state in ("paused", "closed"):
+        study.ask("POST", "/state", json={"state": state})
+        page.goto(f"{study.base}/judge")
+        check(opened)
+        photograph(page, f"{state}-{study.language}-{look}", full_page=True)
+        stranger = enter(f"{study.base}/join", look)
+        check(stranger)
+        study.ask("POST", "/state", json={"state": "open"})
+    for _ in range(4):
+        asked = study.ask("GET", "/question", token)["assignment"]
+        study.ask("POST", "/votes", token, json={"token": asked["token"], "outcome": "left"})
+    page.goto(f"{study.base}/judge")
+    page.wait_for_url("**/finished")
+    check(opened)
+    photograph(page, f"finished-{study.language}-{look}", full_page=True)
+    stranger = enter(f"{study.base}/judge", look)
+    assert stranger.page.locator("h1").inner_text() == "Please sign in"
+    check(stranger)
 
 
 def test_organisers_have_accounts(study, enter, photograph):

@@ -8,11 +8,13 @@ import pytest
 
 from tests.server.browser_helpers import TOKEN, judge, new_people, votes_of
 
-ITEMS = "item,text\n" + "".join(f"stone {n},A stone of {n} kg.\n" for n in range(1, 9))
+ITEMS = "item,query,markdown,context\n" + "".join(
+    f'stone {n},beach,"# Stone\n\nA stone of {n} kg.","# Weights\n\nThey lie on a beach."\n' for n in range(1, 9)
+)
 CONFIG = """
 title = "Stones"
 question = "Which stone is heavier?"
-instructions = "Read **all** of them."
+instructions = "# How\\n\\nRead **all** of them."
 comments = true
 [task]
 type = "{task}"

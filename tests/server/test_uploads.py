@@ -97,12 +97,21 @@ def test_a_wrong_file_adds_nothing(played, admin):
     assert items(played) == {}
 
 
-def test_annotators_get_recordings_without_their_names(played, admin):
+def test_annotators_get_files_without_their_names(played, admin):
     upload(admin, {"model-x.mp3": b"ID3a", "model-y.mp3": b"ID3b"})
     (ann,) = played.join("ann")
     asked = played.question(ann)["assignment"]
     assert [asked[side]["label"] for side in ("left", "right")] == [None, None]
-    assert 'aria-label="Audio"' in asked["left"]["html"]
+    assert "model" not in str(asked)
+    contents = set()
+    for side in ("left", "right"):
+        address = re.fullmatch(r'<audio src="([^"]+)" aria-label="Audio" .*', asked[side]["html"])[1]
+        heard = played.client.get(address)
+        assert (heard.status_code, heard.headers["content-type"]) == (200, "audio/mpeg")
+        assert "model" not in str(heard.headers)
+        contents.add(heard.content)
+    assert contents == {b"ID3a", b"ID3b"}
+    assert played.question(ann)["assignment"]["left"] == asked["left"], "browsers can cache it"
 
 
 def test_a_table_may_have_recordings_and_html(played, admin):

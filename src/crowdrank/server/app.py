@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import socket
 import ssl
 import sys
@@ -95,10 +96,14 @@ _DESCRIPTION = """Everything that the pages can do.
 
 Send the token of a personal link, or of the admin link, as `Authorization: Bearer …`.
 Every error has the form `{"error": {"code", "message", "detail"}}`."""
+_DETAIL = re.compile(r"\nDETAIL:.*?(?=\n\[SQL: |\n\nThe above exception|\n\nDuring handling|\Z)", re.DOTALL)
+"""What PostgreSQL adds to its errors: the values of the row, which may be about people."""
 _ENVIRONMENT = "CROWDRANK_SERVE"
 """The environment variable that passes the options to the worker processes."""
 SHUTDOWN_SECONDS = 10
 """How long running requests have to finish when the server stops."""
+WORKER_SECONDS = 60
+"""How long a process may take to start or to respond before it is replaced: on a busy machine, a start takes long."""
 
 
 class CollectionApp(FastAPI):
@@ -232,6 +237,7 @@ def serve(
         proxy_headers=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_worker_healthcheck=WORKER_SECONDS,
         ws="none",
         http=TimedProtocol,
         ssl_certfile=None if certificate is None else certificate[0],
@@ -299,7 +305,7 @@ class JsonFormatter(logging.Formatter):
         }
         fields |= {key: value for key, value in vars(record).items() if key not in self._STANDARD}
         if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+            fields["exception"] = _DETAIL.sub("", self.formatException(record.exc_info))
         return json.dumps(fields, default=str, ensure_ascii=False)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from crowdrank.errors import NothingToAskError
 from crowdrank.server.choice import PendingState, draw
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import item_body, question_view, render
+from crowdrank.server.files import instructions_html, item_body, question_view
 from crowdrank.server.panels import ending
 from crowdrank.server.projection import Projection
 from crowdrank.server.quality import apply_rules
@@ -314,7 +314,7 @@ class AssignmentService:
     def _question(self, annotator: Annotator, assignment: Assignment) -> Json:
         items = [self._projection.items[id_] for id_ in assignment.items]
         context = next((str(item.content["context"]) for item in items if item.content.get("context")), "")
-        views = [question_view(item, self._prefix) for item in items]
+        views = [question_view(item, self._collection.keys, self._prefix) for item in items]
         shown: Json = {"left": views[0], "right": views[1]} if assignment.is_pair else {"items": views}
         if assignment.grades:
             shown["scale"] = list(self._projection.settings.task.scale)
@@ -326,7 +326,7 @@ class AssignmentService:
                 "task": assignment.task,
                 **shown,
                 "query": items[0].query,
-                "context": render("markdown", context, "") if context else None,
+                "context": instructions_html(context) or None,
                 "expires_at": assignment.expires_at // 1000,
             },
             "progress": self.progress(annotator),

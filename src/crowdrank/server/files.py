@@ -23,6 +23,7 @@ from crowdrank.errors import DataError, FormatError
 from crowdrank.server.errors import RequestError
 from crowdrank.server.records import Item
 from crowdrank.storage import NewItem
+from crowdrank.storage.access import Keys
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,8 +50,6 @@ HTML_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src d
 _HEADINGS = {f"h{n}" for n in range(1, 7)}
 _BLOCKS = {"blockquote", "br", "hr", "li", "ol", "p", "pre", "ul", "table", "tbody", "td", "th", "thead", "tr"}
 _TAGS = {"a", "b", "code", "del", "em", "i", "strong", "sub", "sup"} | _HEADINGS | _BLOCKS
-# Headings within an item must rank below the headings of the page.
-_LOWER_HEADINGS = {f"h{n}": f"h{min(n + 2, 6)}" for n in range(1, 7)}
 _SIGNATURES: dict[str, Callable[[bytes], bool]] = {
     "image/png": lambda head: head.startswith(b"\x89PNG\r\n\x1a\n"),
     "image/jpeg": lambda head: head.startswith(b"\xff\xd8\xff"),
@@ -86,18 +85,27 @@ def item_view(item: Item, prefix: str = "") -> dict[str, Any]:
     return {"id": item.id, "label": item.label, "kind": kind, "html": _shown(item, kind, item.label, prefix)}
 
 
-def question_view(item: Item, prefix: str = "") -> dict[str, Any]:
-    """Return an item as annotators see it. Its label is often the name of a model, so it is left out unless shown."""
+def question_view(item: Item, keys: Keys, prefix: str = "") -> dict[str, Any]:
+    """Return an item as annotators see it, without its label and the name of its file: these often name a model.
+
+    The label is given if the item has no other content.
+    """
     body = item_body(item)
     kind = content_kind(body, item.content.get("kind"))
     label = item.label if body == item.label else None
-    return {"id": item.id, "label": label, "kind": kind, "html": _shown(item, kind, kind.capitalize(), prefix)}
+    return {"id": item.id, "label": label, "kind": kind, "html": _shown(item, kind, kind.capitalize(), prefix, keys)}
 
 
-def _shown(item: Item, kind: str, label: str, prefix: str) -> str:
-    """Return an item as HTML. One that is HTML itself is a page of its own, in a frame without any rights."""
+def _shown(item: Item, kind: str, label: str, prefix: str, keys: Keys | None = None) -> str:
+    """Return an item as HTML, with keys without the name of its file.
+
+    One that is HTML itself is a page of its own, in a frame without any rights.
+    """
     if kind != "html":
-        return render(kind, item_body(item), label, prefix)
+        body = item_body(item)
+        if keys is not None and kind in _MEDIA_KINDS and not _is_url(body):
+            body = keys.conceal(body) + Path(body).suffix
+        return render(kind, body, label, prefix)
     # The hash makes browsers load it again when it was edited.
     version = hashlib.sha256(item_body(item).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     source = f"{prefix}/items/{item.id}.html?v={version}"
@@ -140,11 +148,14 @@ def render(kind: str, body: str, label: str, prefix: str = "") -> str:
     return f'<p class="text">{html.escape(body)}</p>'
 
 
-def render_markdown(text: str) -> str:
-    """Return Markdown as HTML without images, scripts, styles or anything else that loads resources."""
+def render_markdown(text: str, lower: int = 2) -> str:
+    """Return Markdown as HTML without images, scripts, styles or anything else that loads resources.
+
+    Headings are `lower` levels lower than written: by two in items, which have a heading of the second level.
+    """
     import nh3
 
-    rendered = _markdown_parser().render(text)
+    rendered = _markdown_parser().render(text, {"lower": lower})
     return str(
         nh3.clean(
             rendered,
@@ -154,6 +165,12 @@ def render_markdown(text: str) -> str:
             link_rel="noopener noreferrer nofollow",
         )
     )
+
+
+@lru_cache(maxsize=4096)
+def instructions_html(text: str) -> str:
+    """Return instructions, or another text between the headings of a page, as safe HTML; empty if there are none."""
+    return render_markdown(text, lower=1) if text else ""
 
 
 @lru_cache(maxsize=1)
@@ -167,7 +184,8 @@ def _markdown_parser() -> Any:
 
 def _lower_headings(state: Any) -> None:
     for token in state.tokens:
-        token.tag = _LOWER_HEADINGS.get(token.tag, token.tag)
+        if token.tag in _HEADINGS:
+            token.tag = f"h{min(int(token.tag[1]) + state.env['lower'], 6)}"
 
 
 def media_file(folder: Path, name: str) -> Path | None:

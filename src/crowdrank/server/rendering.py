@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -21,7 +22,7 @@ from starlette.responses import HTMLResponse
 from crowdrank.reports.html.markup import Axis, Html, Point, columns, join, level, linear, numbers, scatter, tag
 from crowdrank.server.annotator_summaries import HISTOGRAM_EDGES
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import media_hosts, render_markdown
+from crowdrank.server.files import media_hosts
 from crowdrank.server.middleware import content_security_policy
 from crowdrank.server.service import service_of
 from crowdrank.server.translation import language_names, translator
@@ -86,13 +87,14 @@ def page(
     """Render a template as a response. Its forms go to this server, or also to `form_host`."""
     service = service_of(request)
     projection, prefix = service.projection, service.options.prefix
-    t = translator(projection.settings.language if template in TRANSLATED else "en")
+    settings = replace(projection.settings, title="crowdrank") if service.is_overview else projection.settings
+    t = translator(settings.language if template in TRANSLATED else "en")
     notice = request.query_params.get("notice", "")
     html = (
         _environment()
         .get_template(template)
         .render(
-            settings=projection.settings,
+            settings=settings,
             state=projection.state,
             admin=admin,
             csrf=csrf,
@@ -127,12 +129,6 @@ def error_page(request: Request, error: RequestError) -> HTMLResponse:
     response = page(request, "error.html", error.status, status=error.status, code=error.code, message=error.message)
     response.headers.update(error.headers)
     return response
-
-
-@lru_cache(maxsize=16)
-def instructions_html(text: str) -> str:
-    """Return the instructions as safe HTML."""
-    return render_markdown(text) if text else ""
 
 
 @lru_cache(maxsize=512)

@@ -82,6 +82,22 @@ class Keys:
             return None
         return self._apply_stream(nonce, hidden).decode()
 
+    def conceal(self, name: str) -> str:
+        """Return a name for a URL that does not show what it is, always the same for the same name."""
+        raw = name.encode("utf-8", "surrogatepass")
+        nonce = self._derive(b"name", raw)[:16]  # derived from the name, and so its tag as well
+        return base64.urlsafe_b64encode(nonce + self._apply_stream(nonce, raw)).decode().rstrip("=")
+
+    def reveal(self, concealed: str) -> str | None:
+        """Return the name that was concealed; None if it was not concealed with this key."""
+        try:
+            raw = base64.urlsafe_b64decode(concealed + "=" * (-len(concealed) % 4))
+            name = self._apply_stream(raw[:16], raw[16:])
+            found = name.decode("utf-8", "surrogatepass")
+        except ValueError:
+            return None
+        return found if hmac.compare_digest(self._derive(b"name", name)[:16], raw[:16]) else None
+
     def _derive(self, purpose: bytes, value: bytes) -> bytes:
         return hmac.new(self._key, purpose + b"\0" + value, hashlib.sha256).digest()
 

@@ -170,14 +170,16 @@ class Database:
         """Remove old versions of rows from the files of the database.
 
         SQLite overwrites what is deleted, but its write-ahead log still has it. PostgreSQL keeps old versions in its
-        tables until they are rewritten. Its own write-ahead log and archives are not touched.
+        tables until they are rewritten, and samples of the values in the statistics of its planner. Its own
+        write-ahead log and archives are not touched.
         """
         if self.is_sqlite:
             self.retry(self._truncate_wal)
             return
         with self._readers.connect() as connection:
             for table in tables:
-                connection.exec_driver_sql(f"VACUUM (FULL) {table}")
+                connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table}")
+            connection.exec_driver_sql("VACUUM (FULL) pg_statistic")
 
     def _truncate_wal(self) -> None:
         with self._writer.connect() as connection:
@@ -324,7 +326,8 @@ def _sqlite_engines(url: URL, timeout: float, durable: bool) -> tuple[Engine, En
     """Return the engines that read, that write to the log, and that write temporary data."""
 
     def engine(durable: bool, **pool: Any) -> Engine:
-        made = create_engine(url, connect_args={"timeout": timeout, "isolation_level": None}, **pool)
+        arguments = {"timeout": timeout, "isolation_level": None}
+        made = create_engine(url, connect_args=arguments, hide_parameters=True, **pool)
 
         @event.listens_for(made, "connect")
         def prepare(connection: Any, _: Any) -> None:
@@ -379,7 +382,9 @@ def _postgresql_engine(url: URL, timeout: float, durable: bool) -> Engine:
     url = url.update_query_dict({"options": " ".join(options)})
     if "connect_timeout" not in url.query:
         url = url.update_query_dict({"connect_timeout": str(max(2, int(timeout)))})
-    return create_engine(url, pool_size=_READERS, max_overflow=-1, connect_args={"prepare_threshold": 2})
+    return create_engine(
+        url, pool_size=_READERS, max_overflow=-1, connect_args={"prepare_threshold": 2}, hide_parameters=True
+    )
 
 
 def check_text(value: object, what: str) -> str:

@@ -41,7 +41,7 @@ def _board_page(request: Request, csrf: str | None, category: str, link: str = "
     latest = service.boards.latest(routes.BOARD_WAIT)
     if category not in latest.categories:
         category = ""
-    if csrf is not None or "notice" in request.query_params:
+    if csrf is not None:
         return _render(request, latest, csrf, category, link)
     # Readers without rights all see the same pages, which are rendered once.
     key = (latest, service.projection.settings, service.projection.state)

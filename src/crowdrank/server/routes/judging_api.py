@@ -153,7 +153,8 @@ class DirectJudging:
             async with asyncio.timeout(middleware.BODY_SECONDS):
                 body: Any = await request.body()
         except TimeoutError:
-            raise RequestError(408, "The request took too long to arrive.", code="timeout") from None
+            message, headers = "The request took too long to arrive.", {"Connection": "close"}
+            raise RequestError(408, message, code="timeout", headers=headers) from None
         is_json = request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
         try:
             parsed = VoteBody.model_validate_json(body) if is_json else VoteBody.model_validate(body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -14,12 +15,20 @@ from crowdrank.server import joining, onboarding
 from crowdrank.server.assignments import Answer
 from crowdrank.server.authentication import ANNOTATOR_COOKIE, FORM_COOKIE, SESSION_SECONDS
 from crowdrank.server.errors import RequestError
-from crowdrank.server.files import HTML_POLICY, MEDIA_TYPES, content_kind, item_body, media_file, question_view
+from crowdrank.server.files import (
+    HTML_POLICY,
+    MEDIA_TYPES,
+    content_kind,
+    instructions_html,
+    item_body,
+    media_file,
+    question_view,
+)
 from crowdrank.server.joining import is_full, shown_name
 from crowdrank.server.onboarding import consent_version, has_consented, next_step
 from crowdrank.server.panels import arrival, find_participant
 from crowdrank.server.records import Annotator
-from crowdrank.server.rendering import instructions_html, page
+from crowdrank.server.rendering import page
 from crowdrank.server.routes import Form, SubmittedForm, form_secret, parse_integer, redirect
 from crowdrank.server.service import Service, service_of
 from crowdrank.server.translation import translator
@@ -165,7 +174,7 @@ def practice_page(
         number=number,
         total=len(asked),
         question=question,
-        shown=[question_view(item, service.options.prefix) for item in items],
+        shown=[question_view(item, service.collection.keys, service.options.prefix) for item in items],
         options=[] if question is None else onboarding.options(settings, question),
         given=given[number] if number < len(given) else None,
         feedback=instructions_html(question.feedback) if question is not None else "",
@@ -240,9 +249,10 @@ def finished_page(request: Request) -> Response:
 
 @router.get("/media/{name:path}")
 def media(request: Request, name: str, v: Annotated[str | None, Query()] = None) -> Response:
-    """Return an image or a recording of the media folder."""
-    folder = service_of(request).options.media
-    path = None if folder is None else media_file(folder, name)
+    """Return an image or a recording of the media folder, by its name or by the one that annotators get."""
+    service = service_of(request)
+    folder, concealed = service.options.media, Path(name).stem
+    path = None if folder is None else media_file(folder, service.collection.keys.reveal(concealed) or name)
     if path is None:
         raise RequestError(404, "This file does not exist.")
     return FileResponse(path, media_type=MEDIA_TYPES[path.suffix.lower()])
