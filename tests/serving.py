@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
@@ -84,6 +85,7 @@ class StudiesServer:
 
     def __init__(self, organiser: Served, folder: Path) -> None:
         self._organiser, self.folder = organiser, folder
+        self._made: Counter[str] = Counter()
 
     @property
     def admin_link(self) -> str:
@@ -93,9 +95,15 @@ class StudiesServer:
     def create(
         self, name: str, items: str, config: str = "", media: Mapping[str, bytes] | None = None
     ) -> Iterator[Served]:
-        """Create a study from a table of items, settings as TOML, and images by their names."""
+        """Create a study from a table of items, settings as TOML, and images by their names.
+
+        A name that was used before gets a number: pytest sets a fixture up again if tests that need it are run apart.
+        """
         from crowdrank.server.files import read_items_file, uploaded_table
 
+        self._made[name] += 1
+        if self._made[name] > 1:
+            name = f"{name}-{self._made[name]}"
         made = self._organiser.ask("POST", "/studies", json={"name": name, "settings": tomllib.loads(config)})
         study = copy(self._organiser)
         study.base, study.secret = f"{study.base}/s/{name}", made["admin_token"]
