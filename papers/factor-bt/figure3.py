@@ -44,8 +44,9 @@ better system wins, the mean over queries of f(difference of scores); above .5 i
 
 *Whose brand.* In the paper's first data set the liked brand is that of the worse system. In the second, the text says,
 spammers press the brand of the *better* system. Then no method could be misled, but the text also says that only
-factorBT and CrowdBT come out right. That is what happens if they press the brand of the worse system: *{WORSE}*, the
-harder case and the one that has the aim. *{BETTER}* has the brand of the better one.
+factorBT and CrowdBT come out right. That is what happens if they press the brand of the worse system:
+*{WORSE}*, the harder case and the one that has the aim. *{BETTER}* has the brand
+of the better one.
 
 *How far the systems are apart.* The paper's figures are lost and its text has no number. {LEAD} is the lead at which
 the published procedure has the .54 to .60 of an independent implementation of it. With a lead of .5, on seeds 1 to 3,
