@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,10 @@ class Opened:
         wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
         return bool(self.page.evaluate(wide))
 
-    def violations(self) -> list[str]:
-        """Return all violations that axe finds, each with its first occurrence."""
+    def violations(self, impacts: Container[str] = ("minor", "moderate", "serious", "critical")) -> list[str]:
+        """Return the violations of these impacts that axe finds, each with its first occurrence."""
         found = Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
-        return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
+        return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in impacts]
 
 
 def open_file(browser: Browser, path: Path, **looks: Any) -> Opened:

@@ -101,7 +101,7 @@ def test_an_annotator_is_not_asked_the_same_pair_twice():
 def test_what_cannot_be_asked_is_refused():
     votes, _ = jury(good=3, bad=9)
     people = {str(name): cr.AnnotatorDetails(kind="llm") for name in votes.annotators}
-    with pytest.raises(DataError, match="No human has judged here"):
+    with pytest.raises(DataError, match="No human has judged these items"):
         choose_answers(votes, "human", 3, people=people)
     with pytest.raises(UnknownNameError, match="good0"):
         choose_answers(votes, "good00", 3)

@@ -115,7 +115,7 @@ def test_a_fit_from_an_earlier_one_ends_at_the_same_optimum(model, votes, folder
 
 def test_scores_to_start_from_must_be_of_these_items(votes):
     others = cr.CrowdBT().fit(cr.Comparisons.of(["x"], ["y"], ["x"], annotator=["nobody"]))
-    with pytest.raises(cr.errors.DataError, match="None of the items"):
+    with pytest.raises(cr.errors.DataError, match="No item of the ranking passed as init"):
         cr.CrowdBT().fit(votes, init=others)
 
 

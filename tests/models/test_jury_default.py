@@ -9,7 +9,7 @@ from crowdrank import AnnotatorDetails
 from crowdrank.evaluation import compare_models, verdicts
 from crowdrank.models.selection import default_model
 from tests.models.jury.simulated import gold_pairs, graded_gold, graded_jury, jury, share_right
-from tests.models.test_tastes import crowd
+from tests.models.test_camps import crowd
 
 
 def llm(votes, **kinds):

@@ -164,7 +164,7 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
     --------
     >>> both = Comparisons.of(["a", "b"] * 3, ["b", "a"] * 3, ["a"] * 6, annotator=["x", "x", "y", "y", "z", "z"])
     >>> why_jury(both)
-    'Every judge saw the pairs in both orders, so a judge's consistency shows how reliable it is.'
+    "Every judge saw the pairs in both orders, so a judge's consistency shows how reliable it is."
     """
     if judgments.annotator is None or not isinstance(judgments, Comparisons):
         pairs = as_comparisons(judgments) if gold else None

@@ -112,7 +112,7 @@ def leaderboard_html(board: Leaderboard) -> str:
         parts += [tag("h2", "Notes"), items(board.notes)]
     link = tag("a", "The table as CSV", href=TABLE)
     parts.append(tag("footer", tag("p", link, join(". ", board.footer))))
-    body = tag("body", *parts, tag("script", Html(script)))
+    body = tag("body", tag("main", *parts), tag("script", Html(script)))
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 
 
